@@ -66,7 +66,21 @@ export const sampling = z.looseObject({
 })
 
 /** How an observation came to be; the same word stands in its last line, in brackets. */
-export const callStatus = z.enum(['ok', 'empty', 'truncated', 'timeout', 'bad-call', 'bad-arguments', 'unknown-tool', 'bad-pattern', 'not-found', 'refused', 'binary', 'not-run', 'error'])
+export const callStatus = z.enum([
+  'ok',
+  'empty',
+  'truncated',
+  'timeout',
+  'bad-call',
+  'bad-arguments',
+  'unknown-tool',
+  'bad-pattern',
+  'not-found',
+  'refused',
+  'binary',
+  'not-run',
+  'error',
+])
 
 export const call = z.looseObject({
   id: z.string(),
@@ -130,7 +144,13 @@ export const rollout = z.looseObject({
   weights: z.array(z.number()).optional(),
 })
 
-export const reads = z.looseObject({ kind: z.literal('reads'), v: z.literal(1), ...task, trajectory_id: z.string(), reads: z.array(z.looseObject({ path })) })
+export const reads = z.looseObject({
+  kind: z.literal('reads'),
+  v: z.literal(1),
+  ...task,
+  trajectory_id: z.string(),
+  reads: z.array(z.looseObject({ path })),
+})
 export const trajectory = z.looseObject({ kind: z.literal('trajectory').optional(), v: z.literal(1).optional(), instance_id: z.string() })
 
 export const step = z.looseObject({
@@ -177,7 +197,13 @@ export const tableRow = z.looseObject({
   turns: z.number().nullable(),
   calls_per_turn: z.number().nullable(),
 })
-export const table = z.looseObject({ kind: z.literal('table'), v: z.literal(1), title: z.string(), gold_rules: z.string(), rows: z.array(tableRow) })
+export const table = z.looseObject({
+  kind: z.literal('table'),
+  v: z.literal(1),
+  title: z.string(),
+  gold_rules: z.string(),
+  rows: z.array(tableRow),
+})
 
 /** One per stage, at the head of its output: where what follows comes from. */
 export const run = z.looseObject({
@@ -202,7 +228,15 @@ export const end = z.looseObject({
   /** sha256 of the stage's input lines. */
   digest: z.string(),
 })
-export const barrier = z.looseObject({ kind: z.literal('barrier'), v: z.literal(1), step: count, version: count, groups: count, digest, replayed: z.boolean().optional() })
+export const barrier = z.looseObject({
+  kind: z.literal('barrier'),
+  v: z.literal(1),
+  step: count,
+  version: count,
+  groups: count,
+  digest,
+  replayed: z.boolean().optional(),
+})
 export const fault = z.looseObject({
   kind: z.literal('fault'),
   v: z.literal(1),
