@@ -1,0 +1,69 @@
+import { execa } from 'execa'
+import { type SimpleGit, simpleGit } from 'simple-git'
+import { hardening, localEnvironment, remoteEnvironment } from './git-config.js'
+
+/**
+ * Runs one git command on our own objects and gives its standard output as bytes.
+ *
+ * For commands that read (`ls-tree`, `cat-file`) and those that write files of a worktree. `input` is what the command gets on standard input, else nothing.
+ * Throws GitFailure with what git said.
+ */
+export async function git(
+  at: { bare?: string; cwd?: string; env?: Record<string, string> },
+  args: string[],
+  options: { input?: string | Uint8Array; signal?: AbortSignal } = {},
+): Promise<Buffer> {
+  const result = await execa(
+    'git',
+    [...hardening.flatMap(setting => ['-c', setting]), ...(at.bare ? ['--git-dir', at.bare] : []), ...args],
+    {
+      cwd: at.cwd ?? at.bare ?? '/',
+      env: { ...localEnvironment(), ...at.env },
+      extendEnv: false,
+      encoding: 'buffer',
+      reject: false,
+      stripFinalNewline: false,
+      maxBuffer: 1 << 30,
+      ...(options.input === undefined ? { stdin: 'ignore' as const } : { input: options.input }),
+      ...(options.signal ? { cancelSignal: options.signal, forceKillAfterDelay: 5000 } : {}),
+    },
+  )
+  options.signal?.throwIfAborted()
+  if (result.failed) {
+    const said = Buffer.from(result.stderr ?? [])
+      .toString()
+      .trim()
+    throw new GitFailure(said || (result.shortMessage ?? 'git failed'))
+  }
+  return Buffer.from(result.stdout)
+}
+
+/** What git said when a command failed. */
+export class GitFailure extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'GitFailure'
+  }
+}
+
+/**
+ * simple-git for clone, fetch and the list of worktrees, with our constants only: no text of a model or of a record but a checked URL and full commit ids
+ * reaches it. It takes our hardening for an attack unless each kind is allowed by name.
+ */
+export function administration(baseDir: string, signal: AbortSignal, remote?: { userGiven: boolean; gitConfig: boolean }): SimpleGit {
+  const environment = remote ? remoteEnvironment(remote) : localEnvironment()
+  return simpleGit({
+    baseDir,
+    config: [...hardening],
+    abort: signal,
+    allowEnvironment: Object.keys(environment),
+    unsafe: {
+      allowUnsafeHooksPath: true,
+      allowUnsafeFsMonitor: true,
+      allowUnsafeProtocolOverride: true,
+      allowUnsafeConfigPaths: true,
+      allowUnsafeTemplateDir: true,
+      allowUnsafeSshCommand: true,
+    },
+  }).env(environment)
+}

@@ -1,0 +1,58 @@
+import { readdirSync, rmSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { type Holder, readHolder, stateOf, thisProcess } from './holder.js'
+import { writeWhole } from './write-whole.js'
+
+const held = new Map<string, number>()
+let watching = false
+
+/**
+ * Says that this process uses the worktree at `path`, until the returned function is called or the process exits: `prune` leaves it alone.
+ *
+ * A lease is a file beside the worktree that names the process; those of dead processes count for nothing. Leases of one process on one tree are counted.
+ */
+export function leaseTree(path: string): () => void {
+  const count = held.get(path) ?? 0
+  if (count === 0) writeWhole(leaseFile(path), JSON.stringify(thisProcess()))
+  if (!watching) process.once('exit', releaseAll)
+  watching = true
+  held.set(path, count + 1)
+
+  let released = false
+  return () => {
+    if (released) return
+    released = true
+    const left = (held.get(path) ?? 1) - 1
+    if (left > 0) held.set(path, left)
+    else release(path)
+  }
+}
+
+/** Who uses the tree now. Leases of dead processes are removed on the way. */
+export function leasesOf(path: string): Holder[] {
+  const prefix = `${basename(path)}.lease.`
+  const live: Holder[] = []
+  for (const name of readdirSync(dirname(path))) {
+    if (!name.startsWith(prefix)) continue
+    const file = join(dirname(path), name)
+    const holder = readHolder(file)
+    if (holder && stateOf(holder) !== 'dead') live.push(holder)
+    else if (holder) rmSync(file, { force: true })
+  }
+  return live
+}
+
+function leaseFile(path: string): string {
+  return `${path}.lease.${hostname()}.${process.pid}`
+}
+
+function release(path: string): void {
+  held.delete(path)
+  rmSync(leaseFile(path), { force: true })
+}
+
+function releaseAll(): void {
+  for (const path of held.keys()) rmSync(leaseFile(path), { force: true })
+  held.clear()
+}

@@ -1,0 +1,56 @@
+import { existsSync } from 'node:fs'
+import { isAbsolute } from 'node:path'
+import { RecordFault } from '../record/fault.js'
+import { administration } from './git.js'
+import { type Source, withoutPassword } from './source.js'
+
+/** How clone and fetch reach a source. */
+export type Access = { source: Source; timeoutMs: number; gitConfig: boolean; signal?: AbortSignal }
+
+/**
+ * Runs one clone or fetch with a limit on its whole time (git's own limits are on silence).
+ *
+ * Throws RecordFault E_SOURCE for a path that is not there, E_CLONE_TIMEOUT after `timeoutMs`, `code` with git's last words otherwise.
+ */
+export async function reach(baseDir: string, args: string[], repo: string, access: Access, code: 'E_CLONE' | 'E_FETCH'): Promise<void> {
+  const { url } = access.source
+  if (isAbsolute(url) && !existsSync(url)) throw new RecordFault('E_SOURCE', `${repo}: there is no ${url}: check --source`)
+  const stop = new AbortController()
+  const overdue = setTimeout(() => stop.abort(new Error('overdue')), access.timeoutMs)
+  const onAbort = () => stop.abort(access.signal?.reason)
+  access.signal?.addEventListener('abort', onAbort, { once: true })
+  try {
+    access.signal?.throwIfAborted()
+    const aborted = new Promise<never>((_, reject) =>
+      stop.signal.addEventListener('abort', () => reject(stop.signal.reason), { once: true }),
+    )
+    const ended = administration(baseDir, stop.signal, { userGiven: access.source.userGiven, gitConfig: access.gitConfig }).raw(args)
+    // A helper of git may outlive it and hold the pipe: do not wait for that.
+    await Promise.race([ended, aborted])
+  } catch (error) {
+    access.signal?.throwIfAborted()
+    const { shown } = access.source
+    if (stop.signal.aborted)
+      throw new RecordFault(
+        'E_CLONE_TIMEOUT',
+        `${repo}: ${shown} took longer than ${access.timeoutMs / 1000} s: raise --clone-timeout, or clone it yourself and give --source PATH`,
+        true,
+      )
+    throw new RecordFault(code, `${repo}: cannot read ${shown}: ${lastWords(error)}: ${advice(access)}`, true)
+  } finally {
+    clearTimeout(overdue)
+    access.signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+/** git says what is wrong in its `fatal:` and `error:` lines; advice of its own follows them. */
+function lastWords(error: unknown): string {
+  const lines = withoutPassword(error instanceof Error ? error.message : String(error)).split('\n')
+  const telling = lines.filter(line => /^(fatal|error|ssh|remote): */.test(line)).map(line => line.replace(/^(fatal|error): /, '').trim())
+  return (telling.length > 0 ? telling : lines.filter(Boolean)).slice(0, 3).join('; ').slice(0, 400)
+}
+
+function advice({ source, gitConfig }: Access): string {
+  if (!source.userGiven) return 'check the name, or say where it is with --source'
+  return gitConfig ? 'check --source' : 'check --source; if your git configuration is needed to reach it, add --git-config'
+}
