@@ -1,0 +1,201 @@
+// Memory of the reference backend: arenas, transfers, fill, strided copy, frozen weights.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "core/dtype.h"
+#include "reference/reference_backend.h"
+#include "reference/tile.h"
+
+namespace cg::reference {
+
+namespace {
+
+/// Calls body(offset of from, offset of to) in elements for every run of the last dimension.
+template <class Body>
+void for_each_run(const Tensor& from, const Tensor& to, const Body& body) {
+  std::array<int64_t, 4> shape{1, 1, 1, 1}, a{}, b{};
+  for (int i = 0; i < from.rank; ++i) {
+    shape[4 - from.rank + i] = from.shape[i];
+    a[4 - from.rank + i] = from.strides[i];
+    b[4 - from.rank + i] = to.strides[i];
+  }
+  for (int64_t i = 0; i < shape[0]; ++i)
+    for (int64_t j = 0; j < shape[1]; ++j)
+      for (int64_t k = 0; k < shape[2]; ++k) body(i * a[0] + j * a[1] + k * a[2], i * b[0] + j * b[1] + k * b[2]);
+}
+
+bool contiguous(const Tensor& t) {
+  int64_t dense = 1;
+  for (int i = t.rank - 1; i >= 0; dense *= t.shape[i--])
+    if (t.shape[i] != 1 && t.strides[i] != dense) return false;
+  return true;
+}
+
+template <class T>
+void fill_run(std::byte* at, int64_t n, float value) {
+  for (int64_t i = 0; i < n; ++i) reinterpret_cast<T*>(at)[i] = T(value);
+}
+
+float widen(const void* host, DType dtype, int64_t i) {
+  switch (dtype) {
+    case DType::bf16: return widen_bf16(static_cast<const uint16_t*>(host)[i]);
+    case DType::f16: return widen_f16(static_cast<const uint16_t*>(host)[i]);
+    default: return static_cast<const float*>(host)[i];
+  }
+}
+
+void tell(ReferenceQueue& queue) {
+  if (queue.error) std::rethrow_exception(std::exchange(queue.error, nullptr));
+}
+
+}  // namespace
+
+Memory heap_memory() {
+  return {[](int64_t bytes) { return std::aligned_alloc(64, size_t(bytes)); }, [](void* data, int64_t) { std::free(data); }};
+}
+
+ReferenceBackend::ReferenceBackend(int threads, Memory memory) : threads_(threads), memory_(std::move(memory)) {}
+
+ReferenceBackend::~ReferenceBackend() {
+  for (auto& block : blocks_)
+    if (block.data) memory_.release(block.data, block.bytes);
+}
+
+std::string ReferenceBackend::description() const {
+  return std::string("CPU, reference backend, ") + name_of(current_isa()) + ", " + std::to_string(threads_.count()) + (threads_.count() == 1 ? " thread" : " threads");
+}
+
+BufferId ReferenceBackend::arena(int64_t bytes) {
+  CG_INVARIANT(bytes >= 0);
+  const int64_t size = round_up(bytes > 0 ? bytes : 1, 64);
+  auto* data = static_cast<std::byte*>(memory_.allocate(size));
+  if (data == nullptr) throw Error("E_MEMORY", "no memory for a block of " + std::to_string(size >> 20) + " MiB; use fewer rows per pass or a smaller batch");
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < blocks_.size(); ++i)
+    if (blocks_[i].data == nullptr) {
+      blocks_[i] = {data, size};
+      return BufferId(i + 1);
+    }
+  blocks_.push_back({data, size});
+  return BufferId(blocks_.size());
+}
+
+void ReferenceBackend::release(BufferId id) {
+  const std::lock_guard lock(mutex_);
+  CG_INVARIANT(id >= 1 && id <= blocks_.size() && blocks_[id - 1].data != nullptr);
+  memory_.release(blocks_[id - 1].data, blocks_[id - 1].bytes);
+  blocks_[id - 1] = {};
+}
+
+std::byte* ReferenceBackend::bytes_of(const Tensor& t) const {
+  if (t.size() == 0) return nullptr;
+  int64_t last = 0;
+  for (int i = 0; i < t.rank; ++i) {
+    CG_INVARIANT(t.shape[i] > 0 && t.strides[i] >= 0);
+    last += (t.shape[i] - 1) * t.strides[i];
+  }
+  CG_INVARIANT(t.shape[t.rank - 1] == 1 || t.strides[t.rank - 1] == 1);
+  CG_INVARIANT(t.offset % size_of(t.dtype) == 0);
+  const std::lock_guard lock(mutex_);
+  CG_INVARIANT(t.buffer >= 1 && t.buffer <= blocks_.size() && blocks_[t.buffer - 1].data != nullptr);
+  CG_INVARIANT(t.offset >= 0 && t.offset + (last + 1) * size_of(t.dtype) <= blocks_[t.buffer - 1].bytes);
+  return blocks_[t.buffer - 1].data + t.offset;
+}
+
+const Packed& ReferenceBackend::packed(Weight w) const {
+  const std::lock_guard lock(mutex_);
+  CG_INVARIANT(w.id >= 1 && w.id <= weights_.size() && weights_[w.id - 1] != nullptr);
+  return *weights_[w.id - 1];
+}
+
+void ReferenceBackend::upload(Queue& queue, const void* host, Tensor to) {
+  enqueue(queue, [&] {
+    CG_INVARIANT(contiguous(to));
+    if (to.size() > 0) std::memcpy(bytes_of(to), host, size_t(to.bytes()));
+  });
+}
+
+void ReferenceBackend::download(Queue& queue, Tensor from, void* host) {
+  tell(static_cast<ReferenceQueue&>(queue));
+  CG_INVARIANT(contiguous(from));
+  if (from.size() > 0) std::memcpy(host, bytes_of(from), size_t(from.bytes()));
+}
+
+void ReferenceBackend::wait(Queue& queue) { tell(static_cast<ReferenceQueue&>(queue)); }
+
+void ReferenceBackend::fill(Queue& queue, Tensor t, float value) {
+  enqueue(queue, [&] {
+    CG_INVARIANT(t.rank >= 1);
+    if (t.size() == 0) return;
+    std::byte* data = bytes_of(t);
+    for_each_run(t, t, [&](int64_t at, int64_t) {
+      std::byte* run = data + at * size_of(t.dtype);
+      const int64_t n = t.shape[t.rank - 1];
+      switch (t.dtype) {
+        case DType::f32: return fill_run<float>(run, n, value);
+        case DType::i32: return fill_run<int32_t>(run, n, value);
+        case DType::i64: return fill_run<int64_t>(run, n, value);
+        case DType::u64: return fill_run<uint64_t>(run, n, value);
+        default: CG_INVARIANT(t.dtype != DType::bf16 && t.dtype != DType::f16);
+      }
+    });
+  });
+}
+
+void ReferenceBackend::copy(Queue& queue, Tensor from, Tensor to) {
+  enqueue(queue, [&] {
+    CG_INVARIANT(from.rank == to.rank && from.rank >= 1 && from.dtype == to.dtype);
+    for (int i = 0; i < from.rank; ++i) CG_INVARIANT(from.shape[i] == to.shape[i]);
+    if (from.size() == 0) return;
+    const std::byte* source = bytes_of(from);
+    std::byte* target = bytes_of(to);
+    const int64_t element = size_of(from.dtype), run = from.shape[from.rank - 1] * element;
+    for_each_run(from, to, [&](int64_t a, int64_t b) { std::memmove(target + b * element, source + a * element, size_t(run)); });
+  });
+}
+
+Weight ReferenceBackend::load_weight(const std::string& name, const void* host, DType dtype, std::span<const int64_t> shape) {
+  const bool floats = dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
+  if (!floats || shape.empty() || shape.size() > 2) throw Error("E_SHAPE", name + ": a weight must be a vector or a matrix of f32, bf16 or f16");
+  auto weight = std::make_unique<Packed>();
+  weight->n = shape[0];
+  weight->k = shape.size() == 2 ? shape[1] : 0;
+  const int64_t floats_needed = shape.size() == 2 ? weight->panels() * 32 * weight->k : weight->n;
+  weight->data.reset(static_cast<float*>(std::aligned_alloc(64, size_t(round_up(floats_needed * 4 + 1, 64)))));
+  if (!weight->data) throw Error("E_MEMORY", "no memory for the weight " + name);
+  float* data = weight->data.get();
+  if (shape.size() == 1) {
+    for (int64_t j = 0; j < weight->n; ++j) data[j] = widen(host, dtype, j);
+  } else {
+    const int64_t k = weight->k;
+    for (int64_t p = 0; p < weight->panels(); ++p)
+      for (int64_t j = 0; j < 32; ++j)
+        for (int64_t i = 0; i < k; ++i) data[(p * k + i) * 32 + j] = p * 32 + j < weight->n ? widen(host, dtype, (p * 32 + j) * k + i) : 0.0f;
+  }
+  const std::lock_guard lock(mutex_);
+  weights_.push_back(std::move(weight));
+  return {uint32_t(weights_.size())};
+}
+
+void ReferenceBackend::release(Weight w) {
+  const std::lock_guard lock(mutex_);
+  CG_INVARIANT(w.id >= 1 && w.id <= weights_.size() && weights_[w.id - 1] != nullptr);
+  weights_[w.id - 1] = nullptr;
+}
+
+void check_index(const View<int32_t>& list, int64_t end, const char* what) {
+  uint32_t largest = 0;  // negative ones count as large
+  for (int64_t i = 0; i < list.n0; ++i) largest = std::max(largest, uint32_t(list.data[i]));
+  if (list.n0 == 0 || int64_t(largest) < end) return;
+  for (int64_t i = 0; i < list.n0; ++i)
+    if (list.data[i] < 0 || list.data[i] >= end)
+      throw Error("E_INDEX", std::string(what) + " " + std::to_string(list.data[i]) + " (entry " + std::to_string(i) + ") is outside [0, " + std::to_string(end) + ")");
+}
+
+}  // namespace cg::reference
+
+namespace cg {
+std::unique_ptr<Backend> make_reference_backend(int threads) { return std::make_unique<reference::ReferenceBackend>(threads, reference::heap_memory()); }
+}  // namespace cg

@@ -1,0 +1,73 @@
+// Ops that move or add whole rows: embedding lookup, gather, scatter, add, and the key/value store.
+#include <cstring>
+
+#include "reference/reference_backend.h"
+
+namespace cg::reference {
+
+// y[i] = table[ids[i]].  table [V, H], ids [R], y [R, H]
+void ReferenceBackend::embed(Queue& queue, Weight table, Tensor ids_t, Tensor y_t) {
+  enqueue(queue, [&] {
+    const Packed& w = packed(table);
+    const auto ids = view<int32_t>(ids_t);
+    const auto y = view<float>(y_t);
+    CG_INVARIANT(y.n0 == ids.n0 && (y.n0 == 0 || y.n2 == w.k));
+    check_index(ids, w.n, "token id");
+    for (int64_t i = 0; i < y.n0; ++i) {
+      const float* column = w.panel(ids.data[i] / 32) + ids.data[i] % 32;
+      for (int64_t j = 0; j < w.k; ++j) y.row(i)[j] = column[j * 32];
+    }
+  });
+}
+
+// y[i] = x[index[i]]
+void ReferenceBackend::gather_rows(Queue& queue, Tensor x_t, Tensor index_t, Tensor y_t) {
+  enqueue(queue, [&] {
+    const auto x = view<float>(x_t), y = view<float>(y_t);
+    const auto index = view<int32_t>(index_t);
+    CG_INVARIANT(y.n0 == index.n0 && (y.n0 == 0 || y.n2 == x.n2));
+    check_index(index, x.n0, "row");
+    for (int64_t i = 0; i < y.n0; ++i) std::memcpy(y.row(i), x.row(index.data[i]), size_t(y.n2) * 4);
+  });
+}
+
+// y[index[i]] = x[i]
+void ReferenceBackend::scatter_rows(Queue& queue, Tensor x_t, Tensor index_t, Tensor y_t) {
+  enqueue(queue, [&] {
+    const auto x = view<float>(x_t), y = view<float>(y_t);
+    const auto index = view<int32_t>(index_t);
+    CG_INVARIANT(x.n0 == index.n0 && (x.n0 == 0 || x.n2 == y.n2));
+    check_index(index, y.n0, "row");
+    for (int64_t i = 0; i < x.n0; ++i) std::memcpy(y.row(index.data[i]), x.row(i), size_t(x.n2) * 4);
+  });
+}
+
+// y += x
+void ReferenceBackend::add(Queue& queue, Tensor x_t, Tensor y_t) {
+  enqueue(queue, [&] {
+    const auto x = view<float>(x_t), y = view<float>(y_t);
+    CG_INVARIANT(x.n0 == y.n0 && x.n1 == y.n1 && x.n2 == y.n2);
+    threads_.run(x.n0, 64, double(x.n0 * x.n1 * x.n2), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        for (int64_t h = 0; h < x.n1; ++h) {
+          const float* from = x.row(i, h);
+          float* to = y.row(i, h);
+          for (int64_t j = 0; j < x.n2; ++j) to[j] += from[j];
+        }
+    });
+  });
+}
+
+// kv[slot[i]] = x[i].  x [R, NK, D], kv [S, NK, D]
+void ReferenceBackend::store_kv(Queue& queue, Tensor x_t, Tensor slot_t, Tensor kv_t) {
+  enqueue(queue, [&] {
+    const auto x = view<float>(x_t), kv = view<float>(kv_t);
+    const auto slot = view<int32_t>(slot_t);
+    CG_INVARIANT(x.n0 == slot.n0 && (x.n0 == 0 || (x.n1 == kv.n1 && x.n2 == kv.n2)));
+    check_index(slot, kv.n0, "slot");
+    for (int64_t i = 0; i < x.n0; ++i)
+      for (int64_t h = 0; h < x.n1; ++h) std::memcpy(kv.row(slot.data[i], h), x.row(i, h), size_t(x.n2) * 4);
+  });
+}
+
+}  // namespace cg::reference
