@@ -6,7 +6,7 @@ import { z } from 'zod'
  *
  *     DIR/run.json        what the run is; there before anything else
  *     DIR/trainer.json    the trainer's heartbeat, rewritten every 5 s
- *     DIR/v000124/        policy version 124: adapter/ (PEFT), policy.json; optimizer.safetensors and step.json where the version has them
+ *     DIR/v000124/        policy version 124: a PEFT adapter directory with policy.json, step.json and optimizer.safetensors beside it
  *     DIR/steps.ndjson    every committed `step` record, in order
  */
 
