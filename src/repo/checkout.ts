@@ -4,7 +4,8 @@ import { basename, join } from 'node:path'
 import { administration, GitFailure, git } from './git.js'
 import { leaseTree } from './lease.js'
 import { withLock } from './lock.js'
-import { listTree, nameBytes, type TrackedFile } from './ls-tree.js'
+import { listTree, type TrackedFile } from './ls-tree.js'
+import { nameBytes } from './shown-name.js'
 import type { Place } from './store.js'
 import { writeWhole } from './write-whole.js'
 
@@ -81,7 +82,7 @@ async function writeFiles(place: Place, path: string, tree: string, files: Track
     if (!(error instanceof GitFailure) || !error.message.includes('invalid path')) throw error
     const lines = files.flatMap(file => [
       Buffer.from(`${file.executable ? '100755' : '100644'} ${file.oid}\t`),
-      nameBytes(file),
+      nameBytes(file.path),
       Buffer.from([0]),
     ])
     await git(at, [here, 'update-index', '-z', '--index-info'], { ...options, input: Buffer.concat(lines) })

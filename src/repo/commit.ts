@@ -19,12 +19,12 @@ export function fullCommit(id: string): string {
  * and tags. Throws RecordFault E_COMMIT_MISSING, or E_FETCH, E_CLONE_TIMEOUT if the source cannot be reached.
  */
 export async function treeOfCommit(place: Place, commit: string, access: Access): Promise<string> {
-  const present = await lookUp(place, commit, access.signal)
+  const present = await presentTree(place, commit, access.signal)
   if (present) return present
   return withLock(
     place.lock,
     async () => {
-      const now = await lookUp(place, commit, access.signal)
+      const now = await presentTree(place, commit, access.signal)
       if (now) return now
       const fetch = [
         'fetch',
@@ -37,10 +37,10 @@ export async function treeOfCommit(place: Place, commit: string, access: Access)
         access.source.url,
       ]
       await reach(place.bare, [...fetch, commit], place.repo, access, 'E_FETCH').catch(refusedById)
-      const byId = await lookUp(place, commit, access.signal)
+      const byId = await presentTree(place, commit, access.signal)
       if (byId) return byId
       await reach(place.bare, [...fetch, '+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'], place.repo, access, 'E_FETCH')
-      const all = await lookUp(place, commit, access.signal)
+      const all = await presentTree(place, commit, access.signal)
       if (all) return all
       throw new RecordFault(
         'E_COMMIT_MISSING',
@@ -51,8 +51,8 @@ export async function treeOfCommit(place: Place, commit: string, access: Access)
   )
 }
 
-/** Undefined: not there. Throws RecordFault E_COMMIT_MISSING if the id is there but names no commit. */
-async function lookUp(place: Place, commit: string, signal?: AbortSignal): Promise<string | undefined> {
+/** The tree of a commit if it is in the bare clone, without asking the source. Throws RecordFault E_COMMIT_MISSING if the id is there but names no commit. */
+export async function presentTree(place: Place, commit: string, signal?: AbortSignal): Promise<string | undefined> {
   // Two answers from one process: `ID commit SIZE`, `ID tree SIZE`. The ids go in as input, so nothing in them can be an option.
   const out = await git({ bare: place.bare }, ['cat-file', '--batch-check'], {
     input: `${commit}\n${commit}^{tree}\n`,

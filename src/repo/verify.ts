@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GitFailure, git } from './git.js'
 import type { ListedTree } from './list.js'
-import { listTree, nameBytes, type TrackedFile } from './ls-tree.js'
+import { listTree, type TrackedFile } from './ls-tree.js'
+import { nameBytes } from './shown-name.js'
 import { isCloned } from './store.js'
 
 /** What is wrong with a worktree, in words; empty if every tracked file has exactly the bytes of its blob. Files that are not tracked do not matter: no tool sees them. */
@@ -30,7 +31,7 @@ export async function verifyTree(listed: ListedTree): Promise<string[]> {
 }
 
 async function wrongFile(root: string, file: TrackedFile): Promise<string | undefined> {
-  const at = Buffer.concat([Buffer.from(join(root, '/')), nameBytes(file)])
+  const at = Buffer.concat([Buffer.from(join(root, '/')), nameBytes(file.path)])
   const stat = lstatSync(at, { throwIfNoEntry: false })
   if (!stat) return 'is missing'
   if (!stat.isFile()) return 'is not a regular file'

@@ -10,7 +10,10 @@ export interface Tree {
   /** Tracked regular files in bytewise order. */
   list(signal?: AbortSignal): Promise<readonly string[]>
   /** Bytes of a tracked regular file; `missing` also for anything outside the tree. */
-  read(path: string, signal?: AbortSignal): Promise<{ kind: 'file'; bytes: Uint8Array } | { kind: 'directory'; entries: string[] } | { kind: 'missing' }>
+  read(
+    path: string,
+    signal?: AbortSignal,
+  ): Promise<{ kind: 'file'; bytes: Uint8Array } | { kind: 'directory'; entries: string[] } | { kind: 'missing' }>
   grep(query: GrepQuery, signal?: AbortSignal): Promise<GrepResult>
 }
 
@@ -29,9 +32,19 @@ export type GrepQuery = {
   timeoutMs: number
 }
 
-export type GrepLine = { path: string; line: number; text: string; match: boolean; /** First match in `text`, code units. */ at?: [start: number, end: number] }
+export type GrepLine = {
+  path: string
+  line: number
+  text: string
+  match: boolean /** First match in `text`, code units. */
+  at?: [start: number, end: number]
+}
 
 export type GrepResult =
   | { kind: 'matches'; lines: GrepLine[]; shown: number; total: number; skippedBinary: number }
   | { kind: 'timeout'; lines: GrepLine[]; shown: number }
   | { kind: 'bad-pattern'; message: string }
+  /** The search engine could not do it (out of memory, say). */
+  | { kind: 'failed'; message: string }
+  /** Nothing is at the query's `path`. */
+  | { kind: 'missing' }

@@ -1,0 +1,36 @@
+import { createContext, Script } from 'node:vm'
+import picomatch from 'picomatch'
+
+/** Which of `names` match, in order; `timeout`: those found until then. */
+export type GlobResult = { matched: number[]; timeout: boolean }
+
+/**
+ * Indices of the names that match a glob: `*`, `?`, `[…]`, `{a,b}`, and `**` for any number of folders. Names that begin with a dot match too.
+ *
+ * A glob without `/` matches at any depth; a leading `./` or `/` means the root; one that ends in `/` means all below. The glob becomes a regular
+ * expression, and a hostile one can take for ever: after `timeoutMs` it is interrupted.
+ */
+export function matchGlob(glob: string, names: readonly string[], timeoutMs: number): GlobResult {
+  const matched: number[] = []
+  const expression = picomatch.makeRe(rooted(glob), { dot: true, nonegate: true, noextglob: true, maxLength: 4096 })
+  const scan = () => {
+    for (let i = 0; i < names.length; i++) if (expression.test(names[i]!)) matched.push(i)
+  }
+  try {
+    // Only vm interrupts a regular expression; the function runs in this realm, the limit holds for it all the same.
+    new Script('scan()').runInContext(createContext({ scan }), { timeout: Math.max(1, Math.round(timeoutMs)) })
+    return { matched, timeout: false }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error
+    return { matched, timeout: true }
+  }
+}
+
+/** Longer globs are refused (in characters). */
+export const longestGlob = 1000
+
+function rooted(glob: string): string {
+  const bare = glob.replace(/^(?:\.?\/)+/, '')
+  const whole = bare.endsWith('/') ? `${bare}**` : bare
+  return whole.includes('/') || bare !== glob ? whole : `**/${whole}`
+}
