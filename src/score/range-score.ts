@@ -13,7 +13,7 @@ export type RangeScore = SetScore & { pairs: [predicted: LineRange, gold: LineRa
  *
  * Greedy in prediction order: each prediction takes the first still unpaired gold range, in gold order, that it matches. Repeats of a prediction count once.
  * `minedOnly` are files that are in the target through mining alone: no gold range can exist there, so predictions in them are dropped.
- * Paths must be normalised already.
+ * Paths must be in the form that is compared: see `comparedPath`.
  */
 export function rangeScore(
   predicted: Iterable<LineRange>,

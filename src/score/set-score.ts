@@ -5,6 +5,7 @@ export type SetScore = { precision: number; recall: number; f: number }
  * Scores a predicted set against the gold set (CodeGrep, section 3.5, equation 3; formulas 1.1).
  *
  * Both empty is a perfect answer (F 1, though nothing was right: P and R are 0); exactly one empty, or no overlap, scores 0. Duplicates count once.
+ * Paths must be in the form that is compared: see `comparedPath`.
  * Paths must be normalised already: see `normalisePath`.
  */
 export function setScore(predicted: Iterable<string>, gold: Iterable<string>, beta = 0.5): SetScore {
