@@ -15,7 +15,7 @@ export type FileIndex = {
   named(key: string): TrackedFile | undefined
   /** The file at a path, or all files below it (`''`: all). Empty: there is neither. */
   within(path: string): readonly TrackedFile[]
-  /** What a folder holds, one level deep: paths, those of folders end in `/`. Undefined: no such folder. */
+  /** What a folder holds, one level deep: names, those of folders end in `/`. Undefined: no such folder. */
   entries(path: string): string[] | undefined
 }
 
@@ -40,9 +40,9 @@ export function indexFiles(files: readonly TrackedFile[]): FileIndex {
     const below = file(path) ? [] : within(path)
     if (below.length === 0 && path !== '') return undefined
     const names = below.map(({ path }) => {
-      const key = keyOf(path)
-      const slash = key.indexOf('/', start)
-      return slash < 0 ? path : `${shownName(Buffer.from(key.slice(0, slash), 'latin1'))}/`
+      const name = keyOf(path).slice(start)
+      const slash = name.indexOf('/')
+      return slash < 0 ? shownName(Buffer.from(name, 'latin1')) : `${shownName(Buffer.from(name.slice(0, slash), 'latin1'))}/`
     })
     return [...new Set(names)]
   }

@@ -15,7 +15,10 @@ const parameters: Parameters = {
   required: ['path'],
 }
 
-/** Shows lines of a file: `[path: lines A-B of N]`, then `line:text` (protocol, "Observations"). */
+/**
+ * Shows lines of a file: `[path: lines A-B of N]`, then `line:text` (protocol, "Observations"). What the caps cut off is said by that first line; the status
+ * is `truncated` when lines are missing that were asked for.
+ */
 export const read: Tool = {
   name: 'read',
   description: 'Read lines of a file, or the entries of a folder. Prints line:text for every line.',
@@ -64,11 +67,10 @@ function lines(path: string, bytes: Uint8Array, start: number, end: number | und
     broken ||= decoded.includes('\ufffd') && !Buffer.from(decoded).equals(raw)
     text.push(`${line}:${clipLine(decoded.replace(/\n$/, ''), caps.lineChars)}`)
   }
-  const note = broken ? 'not all is UTF-8, � stands for the rest' : ''
   return fit(text, caps, kept => ({
     status: kept < asked ? 'truncated' : 'ok',
     head: `[${path}: lines ${start}-${start + kept - 1} of ${total}]`,
-    words: [kept < asked ? `${kept} of ${asked} lines shown` : '', note].filter(Boolean).join(', ') || undefined,
+    words: broken ? 'not all is UTF-8, � stands for the rest' : undefined,
   }))
 }
 

@@ -1,7 +1,7 @@
 import type { CallStatus } from '../record/schema.js'
 import type { Tree } from './tree.js'
 
-/** What a tool call gave: text for the model and a status for us; the text's last line says the status when it is not `ok`. */
+/** What a tool call gave: text for the model and a status for us; the text's last line says the status when it is not `ok` (of a read that was cut: its first). */
 export type Observation = { text: string; status: CallStatus; truncated: boolean }
 
 export type Caps = {

@@ -9,7 +9,7 @@ export interface Tree {
   readonly id: string
   /** Tracked regular files in bytewise order. */
   list(signal?: AbortSignal): Promise<readonly string[]>
-  /** Bytes of a tracked regular file; `missing` also for anything outside the tree. */
+  /** Bytes of a tracked regular file, or the names in a folder (those of folders end in `/`); `missing` also for anything outside the tree. */
   read(
     path: string,
     signal?: AbortSignal,
