@@ -4,6 +4,8 @@ import type { Fault, Kind, Run } from '../record/schema.js'
 import type { Cache } from '../store/cache.js'
 import type { OptionTable, OptionValues } from './options.js'
 
+export { option } from './options.js'
+
 /** What the runner hands to a command beside its records and options. */
 export type Context = {
   /** `cg-rollout`, for messages. */
@@ -64,6 +66,8 @@ export type Command<T extends OptionTable = OptionTable> = {
   standalone?: boolean | ((options: OptionValues<T>) => boolean)
   /** On a terminal it prints for people: no `run` and `end` there. */
   people?: boolean
+  /** Why it does nothing by itself in this version: only --help and --version work, and its subcommands. */
+  unavailable?: string
   /** Does nothing by itself: a subcommand must be named. */
   subcommandOnly?: boolean
   /** Positional arguments before the input files, e.g. `tool NAME JSON`. */

@@ -7,8 +7,11 @@
 export type CacheKey = { stage: string; version: number; [part: string]: unknown }
 
 export interface Cache {
-  /** Undefined: not there, or `--refresh`. Throws RecordFault E_CACHE_MISS with `--cache-only`. `probe` is exempt from both. */
-  get(key: CacheKey): unknown | undefined
+  /**
+   * Undefined: not there, or `--refresh`. Throws RecordFault E_CACHE_MISS with `--cache-only`. `probe` is exempt from both: for parts of the work that are not
+   * its result.
+   */
+  get(key: CacheKey, options?: { probe?: boolean }): unknown | undefined
   /** Queued; committed at most a second later, and by `flush`. */
   put(key: CacheKey, value: unknown, options?: { table?: 'results' | 'on-policy' }): void
   /** Commits now: before a barrier, and before emitting what cannot be computed again. */

@@ -1,0 +1,143 @@
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, unlinkSync, write } from 'node:fs'
+import { dirname } from 'node:path'
+import { FatalError } from '../record/fault.js'
+
+export type Sink = {
+  /** Takes bytes to write; resolves when there is room for more. Throws ReaderGone, or FatalError E_WRITE. */
+  write(bytes: string | Uint8Array): Promise<void> | undefined
+  /** Waits until everything is written. */
+  drain(): Promise<void>
+  /** After a drain: makes FILE appear when all is well; keeps what there is under another name, which it returns, when not. */
+  finish(ok: boolean): string | undefined
+}
+
+/** The reader of standard output went away: the end of the work, and no failure. */
+export class ReaderGone extends Error {
+  constructor() {
+    super('the reader of the output went away')
+    this.name = 'ReaderGone'
+  }
+}
+
+/** Bytes that may wait to be written before the producer has to. */
+const room = 1 << 20
+
+/** Standard output, or with `file` a file that appears complete or not at all: written under another name beside it, synced and renamed. */
+export function openSink(file: string | undefined): Sink {
+  if (file === undefined || file === '-') {
+    const { write, drain } = writer(1, 'standard output')
+    return { write, drain, finish: () => undefined }
+  }
+  const partial = `${file}.${process.pid}.tmp`
+  const fd = opened(partial, file)
+  const { write, drain, written } = writer(fd, file)
+  return {
+    write,
+    drain,
+    finish: ok => {
+      try {
+        if (ok) fsyncSync(fd)
+        closeSync(fd)
+        if (ok) {
+          renameSync(partial, file)
+          syncDirectory(dirname(file))
+          return undefined
+        }
+        if (written() === 0) {
+          unlinkSync(partial)
+          return undefined
+        }
+        renameSync(partial, `${file}.partial`)
+        return `${file}.partial`
+      } catch (error) {
+        throw failure(error as NodeJS.ErrnoException, file)
+      }
+    },
+  }
+}
+
+/**
+ * Writes to a descriptor in the order given, off the main thread: a full pipe must not stop timers and signals. What comes while a write is under way goes out
+ * with the next one.
+ */
+function writer(fd: number, name: string) {
+  let waiting: Uint8Array[] = []
+  let size = 0
+  let written = 0
+  let failed: Error | undefined
+  let active: Promise<void> | undefined
+
+  const work = async () => {
+    while (waiting.length > 0 && !failed) {
+      const bytes = waiting.length === 1 ? waiting[0]! : Buffer.concat(waiting)
+      waiting = []
+      size = 0
+      try {
+        await writeAll(fd, bytes)
+        written += bytes.length
+      } catch (error) {
+        failed = (error as NodeJS.ErrnoException).code === 'EPIPE' ? new ReaderGone() : failure(error as NodeJS.ErrnoException, name)
+      }
+    }
+    active = undefined
+  }
+  const check = () => {
+    if (failed) throw failed
+  }
+  return {
+    write(bytes: string | Uint8Array): Promise<void> | undefined {
+      check()
+      const chunk = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
+      waiting.push(chunk)
+      size += chunk.length
+      active ??= work()
+      return size < room ? undefined : active.then(check)
+    },
+    async drain() {
+      await active
+      check()
+    },
+    written: () => written,
+  }
+}
+
+async function writeAll(fd: number, bytes: Uint8Array): Promise<void> {
+  for (let from = 0; from < bytes.length; ) {
+    try {
+      from += await new Promise<number>((resolve, reject) =>
+        write(fd, bytes, from, bytes.length - from, null, (error, count) => (error ? reject(error) : resolve(count))),
+      )
+    } catch (error) {
+      // somebody who shares the pipe made it non-blocking
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+      await new Promise(resolve => setTimeout(resolve, 10))
+    }
+  }
+}
+
+function opened(partial: string, file: string): number {
+  try {
+    return openSync(partial, 'w')
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    const why =
+      code === 'ENOENT' && !existsSync(dirname(file)) ? 'there is no such directory: make it first' : `cannot be written (${message})`
+    throw new FatalError('E_WRITE', `${file}: ${why}`)
+  }
+}
+
+function failure({ code, message }: NodeJS.ErrnoException, name: string): FatalError {
+  return new FatalError(
+    'E_WRITE',
+    `${name}: ${code === 'ENOSPC' ? 'no space left on the device: free some' : `cannot be written (${message})`}`,
+  )
+}
+
+function syncDirectory(directory: string): void {
+  const fd = openSync(directory, 'r')
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}

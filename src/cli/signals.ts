@@ -1,0 +1,31 @@
+const caught = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+export type Caught = (typeof caught)[number]
+
+/**
+ * Calls `stop` at the first INT, TERM or HUP; the second ends the process at once, as the signal would have.
+ *
+ * `raise` ends the process by the signal that came, so that shells and Make see it; call it last.
+ */
+export function watchSignals(stop: (signal: Caught) => void): { received(): Caught | undefined; raise(): void; dispose(): void } {
+  let received: Caught | undefined
+  const handle = (signal: NodeJS.Signals) => {
+    if (received) return end(signal)
+    received = signal as Caught
+    stop(received)
+  }
+  const dispose = () => {
+    for (const signal of caught) process.removeListener(signal, handle)
+  }
+  const end = (signal: NodeJS.Signals) => {
+    dispose()
+    process.kill(process.pid, signal)
+  }
+  for (const signal of caught) process.on(signal, handle)
+  return {
+    received: () => received,
+    raise: () => {
+      if (received) end(received)
+    },
+    dispose,
+  }
+}

@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { Test } from 'tap'
+
+export type Result = { stdout: string; stderr: string; status: number | null; signal: NodeJS.Signals | null }
+
+/** The test command, through the real runner. */
+export const echo = resolve('build/js/test/pipeline/echo.js')
+
+type Options = { env?: NodeJS.ProcessEnv; cwd?: string; input?: string | Buffer | null }
+
+/** Starts a script of ours under Node with pipes all around. `input: null` leaves standard input open. */
+export function start(
+  script: string,
+  args: readonly string[],
+  { env = {}, cwd, input = '' }: Options = {},
+): { child: ChildProcess; done: Promise<Result> } {
+  const child = spawn(process.execPath, [script, ...args], { cwd, env: { ...process.env, NO_COLOR: '1', ...env } })
+  const done = new Promise<Result>((resolve, reject) => {
+    let stdout = ''
+    let stderr = ''
+    child.stdout!.setEncoding('utf8').on('data', text => {
+      stdout += text
+    })
+    child.stderr!.setEncoding('utf8').on('data', text => {
+      stderr += text
+    })
+    child.on('error', reject)
+    child.on('close', (status, signal) => resolve({ stdout, stderr, status, signal }))
+  })
+  child.stdin!.on('error', () => {})
+  if (input !== null) child.stdin!.end(input)
+  return { child, done }
+}
+
+/** Runs a script of ours to its end. */
+export function run(script: string, args: readonly string[], options: Options = {}): Promise<Result> {
+  return start(script, args, options).done
+}
+
+/** Runs a shell line; `$ECHO` is the test command. */
+export function shell(line: string, cwd?: string): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('/bin/bash', ['-o', 'pipefail', '-c', line], {
+      cwd,
+      env: { ...process.env, ECHO: `${process.execPath} ${echo}` },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.on('data', text => {
+      stdout += text
+    })
+    child.stderr.on('data', text => {
+      stderr += text
+    })
+    child.on('error', reject)
+    child.on('close', (status, signal) => resolve({ stdout, stderr, status, signal }))
+  })
+}
+
+/** A directory that goes with its test, and a way to put files into it. */
+export function scratch(t: Test): { dir: string; file(name: string, text: string | Buffer): string } {
+  const dir = mkdtempSync(join(tmpdir(), 'cg-test-'))
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  return {
+    dir,
+    file: (name, text) => {
+      const path = join(dir, name)
+      writeFileSync(path, text)
+      return path
+    },
+  }
+}
+
+/** SWE-bench-like rows i0, i1 …, one a line. */
+export function rows(count: number, from = 0): string {
+  return Array.from(
+    { length: count },
+    (_, n) => `${JSON.stringify({ instance_id: `i${n + from}`, repo: 'o/r', base_commit: 'c', problem_statement: 'p' })}\n`,
+  ).join('')
+}
+
+/** Records of an output. */
+export function records(stdout: string): Record<string, unknown>[] {
+  return stdout
+    .split('\n')
+    .filter(Boolean)
+    .map(line => JSON.parse(line))
+}
