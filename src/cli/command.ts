@@ -62,8 +62,8 @@ export type Command<T extends OptionTable = OptionTable> = {
   /** Kinds that `run` gets as Known items, barriers with them; everything else passes it by as Foreign. */
   reads: readonly Kind[]
   writes: readonly Kind[]
-  /** Takes no records at all: stdin is not read (`cg-worktree list`). Some commands know only from their options. */
-  standalone?: boolean | ((options: OptionValues<T>) => boolean)
+  /** Takes no records at all: stdin is not read (`cg-worktree list`). Some commands know only from their options and positionals. */
+  standalone?: boolean | ((options: OptionValues<T>, args: Context['args']) => boolean)
   /** On a terminal it prints for people: no `run` and `end` there. */
   people?: boolean
   /** Why it does nothing by itself in this version: only --help and --version work, and its subcommands. */

@@ -66,7 +66,9 @@ async function execute(root: Command, argv: readonly string[], speak: (messages:
   })
   speak(messages)
   const standalone =
-    typeof command.standalone === 'function' ? command.standalone(invocation.options as never) : command.standalone === true
+    typeof command.standalone === 'function'
+      ? command.standalone(invocation.options as never, invocation.args)
+      : command.standalone === true
   if (!standalone && invocation.files.length === 0 && process.stdin.isTTY && !shared['dry-run']) {
     process.stderr.write(shortUsage(command))
     return { status: exits.usage }

@@ -1,6 +1,6 @@
 import { RecordFault } from './fault.js'
 import type { Item, Known, Output } from './item.js'
-import type { Rollout } from './schema.js'
+import type { Fault, Rollout } from './schema.js'
 
 /** The rollouts of one prompt, adjacent in the stream. Not complete: a member is missing and none will come. */
 export type Group = { kind: 'group'; rollouts: Known<'rollout'>[]; complete: boolean }
@@ -26,11 +26,11 @@ export async function* groups(input: AsyncIterable<Item>, warn: Warn = () => {})
   }
 }
 
-/** Replaces each member of a group by the record that `work` gives for it, in order; everything else stays in place. */
+/** Replaces each member of a group by the record that `work` gives for it (a fault where it failed), in order; everything else stays in place. */
 export async function* mapGroups(
   input: AsyncIterable<Item>,
   warn: Warn,
-  work: (group: Group) => Rollout[] | Promise<Rollout[]>,
+  work: (group: Group) => (Rollout | Fault)[] | Promise<(Rollout | Fault)[]>,
 ): AsyncGenerator<Output> {
   for await (const found of gather(input, warn)) {
     if (found.kind !== 'group') {

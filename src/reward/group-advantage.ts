@@ -24,7 +24,8 @@ export function groupAdvantages(rewards: readonly (number | null)[], options: Ad
 
   const n = scored.length
   const mean = sum(scored) / n
-  const divisor = options.std === 'none' ? 1 : (options.std === 'batch' ? batchStd(options) : standardDeviation(scored, options.ddof)) + options.eps
+  const divisor =
+    options.std === 'none' ? 1 : (options.std === 'batch' ? batchStd(options) : standardDeviation(scored, options.ddof)) + options.eps
   // R − mean of the others = (R − mean) · n / (n − 1)
   const factor = options.baseline === 'loo' ? n / (n - 1) : 1
   return rewards.map(r => (r === null ? 0 : ((r - mean) * factor) / divisor))
