@@ -39,7 +39,8 @@ export function readCheckpointFiles(dir: string): CheckpointFiles {
   const tokenizerConfig = json(dir, 'tokenizer_config.json', {})
   const generation = json(dir, 'generation_config.json', {})
   const parsed = settings.safeParse(json(dir, 'cg.json', {}))
-  if (!parsed.success) throw problem(dir, 'cg.json', `${z.prettifyError(parsed.error).replaceAll('\n', ' ')}: correct it or remove the file`)
+  if (!parsed.success)
+    throw problem(dir, 'cg.json', `${z.prettifyError(parsed.error).replaceAll('\n', ' ')}: correct it or remove the file`)
   const stopIds = [...new Set([generation['eos_token_id'], config['eos_token_id']].flat())].filter(id => typeof id === 'number')
   if (stopIds.length === 0) throw problem(dir, 'generation_config.json', 'names no eos_token_id: a turn would never end')
   return {

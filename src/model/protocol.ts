@@ -61,5 +61,7 @@ function issueText(statement: string, limit: number): string {
   if (text.length <= limit) return text
   const points = Array.from(text)
   if (points.length <= limit) return text
-  return points.slice(0, limit).join('').trimEnd() + userForm.cut.replace('{shown}', String(limit)).replace('{total}', String(points.length))
+  return (
+    points.slice(0, limit).join('').trimEnd() + userForm.cut.replace('{shown}', String(limit)).replace('{total}', String(points.length))
+  )
 }

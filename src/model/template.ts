@@ -75,7 +75,12 @@ function range(start: number, stop?: number, step = 1): number[] {
  *
  * Text between the template's own added tokens is encoded as one piece, so that a template's `>` may merge with the content's newline as it does in plain text.
  */
-export function renderIds(template: ChatTemplate, tokenizer: Tokenizer, messages: readonly ChatMessage[], options: RenderOptions): number[] {
+export function renderIds(
+  template: ChatTemplate,
+  tokenizer: Tokenizer,
+  messages: readonly ChatMessage[],
+  options: RenderOptions,
+): number[] {
   return encodeGuarded(tokenizer, guardedText(template, tokenizer, messages, options))
 }
 

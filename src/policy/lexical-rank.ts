@@ -26,16 +26,14 @@ export function rankFiles(searches: readonly Search[], observations: readonly st
   searches.forEach((search, i) => {
     const { clue } = search
     const found = bestHits(search, observations[i] ?? '')
-    const spread = found.reduce((sum, hit) => sum + placeFactor(hit.path), 0)
+    const spread = found.reduce((sum, hit) => sum + placeFactor(hit.path), 0) * unseenFactor(observations[i] ?? '')
     for (const hit of found) {
       const rarity = 1 / Math.max(1, spread)
       const factor = hit.defines ? 1 : clue.kind === 'word' || clue.kind === 'module' ? 1 : 0.25
       add(hit.path, clue.weight * factor * rarity, hit.line, hit.defines && spread < 3)
     }
   })
-  return [...files.values()]
-    .map(({ best, ...file }) => file)
-    .sort((a, b) => b.score - a.score || (a.path < b.path ? -1 : 1))
+  return [...files.values()].map(({ best, ...file }) => file).sort((a, b) => b.score - a.score || (a.path < b.path ? -1 : 1))
 }
 
 type Hit = { path: string; line: number | undefined; defines: boolean }
@@ -69,6 +67,12 @@ function defines(pattern: string, line: string, clue: Search['clue']): boolean {
   if (name === '') return false
   const exact = name.replace(/[^\w]/g, '.')
   return new RegExp(`^\\s*(?:async\\s+)?(?:def|class)\\s+${exact}\\b|^\\s*(?:self\\.)?${exact}\\s*(?::[^=]+)?=[^=]`).test(line)
+}
+
+/** A result that was cut shows `N of M`: the rest lies in files that are not seen. */
+function unseenFactor(observation: string): number {
+  const cut = /^\[(\d+) of (\d+) (?:matches|files) shown\]$/m.exec(observation)
+  return cut && Number(cut[1]) > 0 ? Number(cut[2]) / Number(cut[1]) : 1
 }
 
 /** What a hit counts by its place in the tree. */

@@ -9,7 +9,8 @@ export function firstSearches(clues: readonly Clue[], limit: number): Search[] {
   const out = new Searches(limit)
   const of = <K extends Clue['kind']>(kind: K) => clues.filter((c): c is Extract<Clue, { kind: K }> => c.kind === kind)
   for (const frame of of('frame').slice(0, 2)) if (isName(frame.name)) out.grep(frame, `def ${frame.name}`)
-  for (const frame of of('frame').slice(0, 1)) out.add(frame, 'read', { path: frame.path, start: Math.max(1, frame.line - 10), end: frame.line + 5 })
+  for (const frame of of('frame').slice(0, 1))
+    out.add(frame, 'read', { path: frame.path, start: Math.max(1, frame.line - 10), end: frame.line + 5 })
   for (const clue of clues.filter(c => c.kind !== 'frame' && c.kind !== 'word').slice(0, 6)) follow(out, clue)
   if (out.list.length < 3) wordSearches(out, of('word').slice(0, 6))
   return out.list
@@ -20,8 +21,13 @@ export function secondSearches(clues: readonly Clue[], made: ReadonlySet<string>
   const out = new Searches(limit, made)
   for (const clue of clues.slice(0, 8)) {
     if (clue.kind === 'name') out.grep(clue, clue.text)
-    else if (clue.kind === 'message') for (const word of clue.text.split(' ').filter(w => w.length > 5).slice(0, 1)) out.grep(clue, word)
-    else if (clue.kind === 'module') out.grep(clue, clue.text.split('/').at(-1)!)
+    else if (clue.kind === 'message')
+      for (const word of clue.text
+        .split(' ')
+        .filter(w => w.length > 5)
+        .slice(0, 1))
+        out.grep(clue, word)
+    else if (clue.kind === 'module') out.add(clue, 'glob', { pattern: `**/*${clue.text.split('/').at(-1)!}*/*.py` })
   }
   wordSearches(out, clues.filter(c => c.kind === 'word').slice(0, 6))
   return out.list
@@ -41,9 +47,9 @@ function follow(out: Searches, clue: Clue): void {
 function wordSearches(out: Searches, words: readonly Clue[]): void {
   for (const clue of words) {
     if (clue.kind !== 'word') continue
-    out.add(clue, 'glob', { pattern: `**/*${clue.text}*.py` })
+    out.add(clue, 'grep', { pattern: clue.text, glob: '*.py' })
   }
-  for (const clue of words.slice(0, 3)) if (clue.kind === 'word') out.grep(clue, clue.text)
+  for (const clue of words.slice(0, 3)) if (clue.kind === 'word') out.add(clue, 'glob', { pattern: `**/*${clue.text}*.py` })
 }
 
 const isName = (name: string) => /^[A-Za-z_]\w*$/.test(name) && !/^__\w+__$/.test(name)

@@ -1,7 +1,7 @@
 import { parseCalls } from '../model/parse-calls.js'
 import { answerText, callText } from './call-text.js'
 import { issueClues } from './lexical-clues.js'
-import { rankFiles, type Ranked } from './lexical-rank.js'
+import { type Ranked, rankFiles } from './lexical-rank.js'
 import { firstSearches, type Search, searchKey, secondSearches } from './lexical-search.js'
 import type { Message, Policy, TurnRequest } from './policy.js'
 
@@ -26,7 +26,7 @@ export function lexicalPolicy(): Policy {
 }
 
 function nextTurn({ instance, messages, last }: Pick<TurnRequest, 'instance' | 'messages' | 'last'>): string {
-  const clues = issueClues(instance.problem_statement)
+  const clues = issueClues(instance)
   const observations = messages.filter(m => m.role === 'tool').map(m => m.content)
   const turns = messages.filter(m => m.role === 'assistant')
   const first = firstSearches(clues, maxCalls)
@@ -43,7 +43,9 @@ function nextTurn({ instance, messages, last }: Pick<TurnRequest, 'instance' | '
 /** The searches behind the calls that were made, in order, so that observations can be read against their clues. */
 function searchesMade(turns: readonly Message[], first: Search[], second: Search[]): Search[] {
   const known = new Map([...first, ...second].map(s => [searchKey(s.call), s]))
-  return turns.flatMap(turn => parseCalls(turn.content).map(call => (call.bad ? undefined : known.get(searchKey(call))))).filter(s => s !== undefined)
+  return turns
+    .flatMap(turn => parseCalls(turn.content).map(call => (call.bad ? undefined : known.get(searchKey(call)))))
+    .filter(s => s !== undefined)
 }
 
 /** One file, or two where the second has nearly as much evidence as the first; ten lines from the hit, as far as nothing more was seen. */
