@@ -14,6 +14,8 @@ class Threads {
   /// `count` threads in all, the caller's included; 0: as many as there are cores.
   explicit Threads(int count);
   ~Threads();
+  /// Flops below which a loop is not shared: waking a thread costs some 10 µs. Tests set it to 0.
+  static inline double least_work = 4e5;
   int count() const { return int(workers_.size()) + 1; }
 
   /// Calls body(begin, end) for every chunk of [0, n). `work` is about how many flops all of it has: little work, and a call while the pool is taken by
@@ -32,9 +34,6 @@ class Threads {
   }
 
  private:
-  /// Waking a thread costs some 10 µs; below twice that it does not pay.
-  static constexpr double least_work = 4e5;
-
   struct Job {
     void (*call)(const void*, int64_t, int64_t);
     const void* context;
