@@ -76,12 +76,15 @@ export type Command<T extends OptionTable = OptionTable> = {
   jobs?: number
   options: T
   examples: Example[]
-  subcommands?: Record<string, Command<any>>
+  subcommands?: Record<string, AnyCommand>
   /** Options that decide the result go into `run.options` (see `Option.decides`); a stage's cache keys are built by the stage itself. */
   run(input: AsyncIterable<Item>, options: OptionValues<T>, context: Context): AsyncIterable<Output>
   /** `--dry-run`: the resolved plan as lines for a person; reads no records. Default: the options. */
   plan?(options: OptionValues<T>, context: Context): Promise<string[]>
 }
+
+// biome-ignore lint/suspicious/noExplicitAny: whoever holds commands of several kinds cannot know the types of their options
+export type AnyCommand = Command<any>
 
 /** Types a command; the name is for reading. */
 export function command<T extends OptionTable>(definition: Command<T>): Command<T> {
@@ -90,7 +93,7 @@ export function command<T extends OptionTable>(definition: Command<T>): Command<
 
 /** A command that is only the sum of its subcommands. */
 export function commandGroup(
-  definition: Pick<Command, 'name' | 'about' | 'notes' | 'examples'> & { subcommands: Record<string, Command<any>> },
+  definition: Pick<Command, 'name' | 'about' | 'notes' | 'examples'> & { subcommands: Record<string, AnyCommand> },
 ): Command {
   return {
     ...definition,

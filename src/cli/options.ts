@@ -21,6 +21,7 @@ export type Option<V> = {
   decides?: boolean
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: the values of a table differ in type; OptionValues gives each its own
 export type OptionTable = Record<string, Option<any>>
 export type OptionValues<T extends OptionTable> = { [K in keyof T]: T[K] extends Option<infer V> ? V : never }
 

@@ -1,5 +1,5 @@
 import { UsageError } from '../record/fault.js'
-import type { Command } from './command.js'
+import type { AnyCommand, Command } from './command.js'
 import { completionScript, completions } from './completion.js'
 import { createContext, mayColor } from './context.js'
 import { exits } from './exits.js'
@@ -22,7 +22,7 @@ const lingerMs = 5000
  *
  * The status is set, not forced: what was written is still to reach its reader.
  */
-export async function main(module: Promise<{ default: Command<any> }>): Promise<void> {
+export async function main(module: Promise<{ default: AnyCommand }>): Promise<void> {
   let messages = createMessages({ name: 'cg', quiet: false, verbose: 0, progress: 'never', color: false })
   process.on('uncaughtException', error => {
     messages.error(error)

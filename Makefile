@@ -1,0 +1,99 @@
+# make          build everything
+# make test     build, then every test; the last line is the total
+# make demo     the whole pipe on the fixtures
+# The rest: check-slow bench golden clean install uninstall (PREFIX, DESTDIR)
+
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -ec
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := build
+
+PREFIX ?= /usr/local
+JOBS ?= 2
+commands := worktree mine judge rollout reward train eval
+bin := node_modules/.bin
+
+# What building needs. One line says what is missing and how to get it.
+ifneq ($(filter-out clean uninstall,$(or $(MAKECMDGOALS),build)),)
+missing := $(shell for tool in node npm python3 g++ git; do command -v $$tool > /dev/null || echo $$tool; done)
+ifneq ($(missing),)
+$(error missing: $(missing). Install them: node and npm from https://nodejs.org (20.19 or newer), the rest with your package manager (apt-get install python3 make g++ git))
+endif
+ifneq ($(shell node -p 'const [a, b] = process.versions.node.split(".").map(Number); a > 20 || (a === 20 && b >= 19)'),true)
+$(error node $(shell node --version) is too old: install 20.19 or newer from https://nodejs.org)
+endif
+# Headers that came with node save a download of them.
+export npm_config_nodedir ?= $(shell node -p 'const p = require("path").resolve(process.execPath, "../.."); require("fs").existsSync(p + "/include/node/node_api.h") ? p : ""')
+ifeq ($(npm_config_nodedir),)
+unexport npm_config_nodedir
+endif
+endif
+
+.PHONY: build modules addon typescript tests test check-slow bench golden lint clean install uninstall
+
+build: addon typescript
+
+# Packages, exactly as locked, without their install scripts; SQLite is the one that must be compiled, from its own sources.
+modules := node_modules/.built
+modules: $(modules)
+$(modules): package-lock.json
+	npm ci --ignore-scripts
+	cd node_modules/better-sqlite3 && ../.bin/node-gyp rebuild --release
+	touch $@
+
+build/Makefile: binding.gyp $(modules)
+	$(bin)/node-gyp configure --release
+	touch $@
+
+addon: build/Makefile
+	$(bin)/node-gyp build --release -j $(JOBS)
+
+typescript: $(modules)
+	$(bin)/tsc -p .
+	node dist/cli/man.js dist/man
+
+tests: build
+	$(bin)/tsc -p test
+
+test: tests
+	node build/js/test/run.js --jobs $(JOBS)
+
+# Slow: needs minutes, or packages from elsewhere.
+check-slow: tests
+	node build/js/test/run.js --jobs 1 --slow
+
+# make bench ONLY=NAME runs one of them.
+bench: tests
+	node build/js/test/bench/run.js $(ONLY)
+
+golden: tests
+	node build/js/test/golden/run.js fixtures/golden/engine
+	node build/js/test/golden/run.js fixtures/golden/retrieval
+
+lint: $(modules)
+	$(bin)/biome check
+
+# ---- demo ----
+# ---- end of demo ----
+
+clean:
+	rm -rf build dist
+
+# Production packages only, without the sources that SQLite was compiled from.
+lib := $(DESTDIR)$(PREFIX)/lib/cg
+man := $(DESTDIR)$(PREFIX)/share/man
+install: build
+	rm -rf $(lib)
+	mkdir -p $(lib)/build/Release $(DESTDIR)$(PREFIX)/bin $(man)/man1 $(man)/man5
+	cp -R bin dist package.json LICENSE $(lib)
+	cp build/Release/cg.node $(lib)/build/Release
+	npm ls --all --omit=dev --parseable 2> /dev/null | sed -n "s|^$$PWD/||p" | sort -u \
+	  | tar -cf - --exclude=better-sqlite3/deps --exclude=better-sqlite3/src --exclude='better-sqlite3/build/Release/obj*' --exclude=.deps -T - | tar -xf - -C $(lib)
+	for command in $(commands); do ln -sf ../lib/cg/bin/cg-$$command $(DESTDIR)$(PREFIX)/bin/cg-$$command; done
+	install -m 644 dist/man/*.1 $(man)/man1
+	install -m 644 dist/man/*.5 $(man)/man5
+
+uninstall:
+	rm -rf $(lib)
+	for command in $(commands); do rm -f $(DESTDIR)$(PREFIX)/bin/cg-$$command $(man)/man1/cg-$$command.1; done
+	rm -f $(man)/man5/cg-record.5
