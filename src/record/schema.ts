@@ -153,23 +153,37 @@ export const reads = z.looseObject({
 })
 export const trajectory = z.looseObject({ kind: z.literal('trajectory').optional(), v: z.literal(1).optional(), instance_id: z.string() })
 
+/** Of a sum that came out as NaN or infinity: null, and the step was skipped. Of a mean over nothing: null. */
+const measure = z.number().nullable()
+
 export const step = z.looseObject({
   kind: z.literal('step'),
   v: z.literal(1),
   step: count,
   /** Policy version that this step made. */
   version: count,
-  loss: z.number(),
+  loss: measure,
   lr: z.number(),
-  grad_norm: z.number(),
+  grad_norm: measure,
+  /** Rows of the sequences, and of the tries: what they share is computed once. */
   tokens: count,
   unique_tokens: count,
+  loss_tokens: count.optional(),
+  /** NaN or infinity in loss or gradient: the adapter stayed as it was. */
   skipped: z.boolean().optional(),
-  reward: z.number().optional(),
-  kl: z.number().optional(),
-  entropy: z.number().optional(),
-  clip: z.number().optional(),
-  mismatch: z.looseObject({ kl: z.number(), mult_prob_error: z.number(), max: z.number() }).optional(),
+  reward: measure.optional(),
+  kl: measure.optional(),
+  entropy: measure.optional(),
+  clip: measure.optional(),
+  turns: measure.optional(),
+  calls_per_turn: measure.optional(),
+  /** Groups in which all rewards are equal. */
+  zero_variance: count.optional(),
+  mismatch: z.looseObject({ kl: measure, mult_prob_error: measure, max: measure }).optional(),
+  /** A figure on held-out data, of the version that this step made. */
+  eval: z.looseObject({ name: z.enum(['f05', 'loss']), value: z.number(), n: count }).optional(),
+  /** Of the step's data: its barrier's, else of the rollouts' ids. */
+  digest: z.string().optional(),
   timing: z.looseObject({}).optional(),
 })
 
