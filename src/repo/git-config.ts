@@ -63,8 +63,8 @@ export function remoteEnvironment({ userGiven, gitConfig }: { userGiven: boolean
     ...kept('HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy', 'NO_PROXY', 'no_proxy'),
     ...kept('SSL_CERT_FILE', 'SSL_CERT_DIR', 'GIT_SSL_CAINFO'),
     ...(userGiven || gitConfig ? kept('HOME', 'SSH_AUTH_SOCK', 'USER', 'LOGNAME') : {}),
-    // Neither a passphrase nor a host key may be asked for: nobody may be there to answer.
-    ...(gitConfig ? {} : { GIT_SSH_COMMAND: 'ssh -o BatchMode=yes' }),
+    // Neither a passphrase nor a host key may be asked for: nobody may be there to answer. A dead connection ends by itself.
+    ...(gitConfig ? {} : { GIT_SSH_COMMAND: 'ssh -o BatchMode=yes -o ConnectTimeout=60 -o ServerAliveInterval=30' }),
   }
 }
 

@@ -46,16 +46,16 @@ async function whereIs(path: string): Promise<[gitDir: string, commit: string, t
       'rev-parse',
       '--path-format=absolute',
       '--git-common-dir',
-      '--is-bare-repository',
+      '--is-inside-work-tree',
       '--verify',
       '--end-of-options',
       'HEAD^{commit}',
     ])
-    const [gitDir, bare, commit] = out.toString().trimEnd().split('\n') as [string, string, string]
+    const [gitDir, inside, commit] = out.toString().trimEnd().split('\n') as [string, string, string]
     const top =
-      bare === 'true'
-        ? undefined
-        : (await git({ cwd: path }, ['rev-parse', '--path-format=absolute', '--show-toplevel'])).toString().trimEnd()
+      inside === 'true'
+        ? (await git({ cwd: path }, ['rev-parse', '--path-format=absolute', '--show-toplevel'])).toString().trimEnd()
+        : undefined
     return [gitDir, commit, top]
   } catch (error) {
     if (!(error instanceof GitFailure)) throw error

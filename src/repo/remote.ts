@@ -52,5 +52,7 @@ function lastWords(error: unknown): string {
 
 function advice({ source, gitConfig }: Access): string {
   if (!source.userGiven) return 'check the name, or say where it is with --source'
-  return gitConfig ? 'check --source' : 'check --source; if your git configuration is needed to reach it, add --git-config'
+  return gitConfig || isAbsolute(source.url)
+    ? 'check --source'
+    : 'check --source; if your git configuration is needed to reach it, add --git-config'
 }
