@@ -191,32 +191,75 @@ export const score = z.looseObject({
   kind: z.literal('score'),
   v: z.literal(1),
   id: z.string(),
+  /** Id of the rollout. */
+  rollout: z.string(),
   instance_id: z.string(),
+  /** What tables call the policy. */
+  name: z.string(),
   gold_rules: z.string(),
+  /** File-level F at beta 0.5, precision and recall; all 0 for a rollout that failed. */
   f05: z.number(),
   precision: z.number(),
   recall: z.number(),
+  answered: z.boolean(),
+  fault: z.boolean(),
+  turns: count,
+  /** Issued, and those of them that were not run. */
+  calls: count,
+  calls_not_run: count,
+  calls_per_turn: z.number(),
+  /** Generated tokens. */
+  tokens: count,
+  timing: z.looseObject({ seconds: z.number().optional() }).optional(),
 })
 
 export const tableRow = z.looseObject({
   name: z.string(),
-  /** Instances (or rollouts) asked for, and those that could be scored. */
+  /** The field and its value that the row is limited to; an overall row has none. */
+  by: z.looseObject({ field: z.string(), value: z.string() }).optional(),
+  instances: count,
+  /** Rollouts, and those of them that did not fail. One that failed or gave no answer counts as F 0. */
   n: count,
   scored: count,
+  unanswered: count,
   f05_mean: z.number().nullable(),
   f05_median: z.number().nullable(),
   precision: z.number().nullable(),
   recall: z.number().nullable(),
+  /** Share of rollouts with F of at least 0.8. */
   share_08: z.number().nullable(),
+  /** Means over the rollouts that did not fail; `not_run` is a share of all calls. */
   turns: z.number().nullable(),
+  calls: z.number().nullable(),
   calls_per_turn: z.number().nullable(),
+  not_run: z.number().nullable(),
+  tokens: z.number().nullable(),
+  timing: z.looseObject({ seconds: z.number().nullable() }).optional(),
 })
+
+/** The second of two policies against the first, instance by instance. */
+export const difference = z.looseObject({
+  from: z.string(),
+  to: z.string(),
+  instances: count,
+  f05: z.number(),
+  low: z.number(),
+  high: z.number(),
+  level: z.number(),
+  resamples: count,
+  seed: z.string(),
+  better: count,
+  equal: count,
+  worse: count,
+})
+
 export const table = z.looseObject({
   kind: z.literal('table'),
   v: z.literal(1),
   title: z.string(),
   gold_rules: z.string(),
   rows: z.array(tableRow),
+  difference: difference.optional(),
 })
 
 /** One per stage, at the head of its output: where what follows comes from. */
@@ -282,6 +325,7 @@ export type Step = z.infer<typeof step>
 export type Score = z.infer<typeof score>
 export type Table = z.infer<typeof table>
 export type TableRow = z.infer<typeof tableRow>
+export type Difference = z.infer<typeof difference>
 export type Run = z.infer<typeof run>
 export type End = z.infer<typeof end>
 export type Barrier = z.infer<typeof barrier>
