@@ -8,6 +8,7 @@ import { withLock } from '#cg/repo/lock.js'
 import { scratch } from './make-repository.js'
 
 const dist = join(process.cwd(), 'dist')
+t.setTimeout(120_000)
 
 t.test('8 processes count together and none is lost', async t => {
   const dir = scratch(t)

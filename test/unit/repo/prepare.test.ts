@@ -8,6 +8,8 @@ import { infoAttributes, ourConfig } from '#cg/repo/git-config.js'
 import { prepare } from '#cg/repo/prepare.js'
 import { commitChange, git, makeRepository, options, scratch } from './make-repository.js'
 
+t.setTimeout(120_000)
+
 t.test('a commit becomes a directory with its files; the second time nothing is done', async t => {
   const dir = scratch(t)
   const [first, second] = makeRepository(join(dir, 'src'), [{ 'a.py': 'one\n', 'b/c.py': 'x\n' }, { 'a.py': 'two\n' }]) as [string, string]

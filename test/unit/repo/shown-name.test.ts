@@ -26,7 +26,10 @@ t.test('broken quotes stand for themselves', async t => {
 
 t.test('any bytes come back, and no two names look the same', async t => {
   let state = 1
-  const random = (n: number) => (state = (state * 48271) % 2147483647) % n
+  const random = (n: number) => {
+    state = (state * 48271) % 2147483647
+    return state % n
+  }
   const seen = new Map<string, string>()
   const wrong: string[] = []
   for (let i = 0; i < 3000; i++) {
