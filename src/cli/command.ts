@@ -64,8 +64,8 @@ export type Command<T extends OptionTable = OptionTable> = {
   writes: readonly Kind[]
   /** Takes no records at all: stdin is not read (`cg-worktree list`). Some commands know only from their options and positionals. */
   standalone?: boolean | ((options: OptionValues<T>, args: Context['args']) => boolean)
-  /** On a terminal it prints for people: no `run` and `end` there. */
-  people?: boolean
+  /** On a terminal it prints for people, or when its options say so: no `run` and `end` then. */
+  people?: boolean | ((options: OptionValues<T>, terminal: boolean) => boolean)
   /** Why it does nothing by itself in this version: only --help and --version work, and its subcommands. */
   unavailable?: string
   /** Does nothing by itself: a subcommand must be named. */

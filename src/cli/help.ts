@@ -1,13 +1,13 @@
-import type { Command, Positional } from './command.js'
+import type { AnyCommand, Positional } from './command.js'
 import { exitMeanings } from './exits.js'
-import { flagName, type Option, type OptionTable, sharedOptions } from './options.js'
+import { type AnyOption, flagName, type OptionTable, sharedOptions } from './options.js'
 
 /** Help is the same everywhere: whatever the terminal and whatever LANG. */
 const width = 80
 const indent = 26
 
 /** One line that says how a command is called: `cg-x [OPTION]... [FILE]...`. */
-export function usageLine(command: Command): string {
+export function usageLine(command: AnyCommand): string {
   const words = [command.name, '[OPTION]...']
   if (command.subcommandOnly) words[1] = 'SUBCOMMAND [OPTION]...'
   for (const positional of command.positionals ?? []) words.push(placeholder(positional))
@@ -16,12 +16,12 @@ export function usageLine(command: Command): string {
 }
 
 /** What a wrong call gets on standard error. */
-export function shortUsage(command: Command): string {
+export function shortUsage(command: AnyCommand): string {
   return `usage: ${usageLine(command)}\nTry '${command.name} --help'.\n`
 }
 
 /** Everything there is to say about a command, in 80 columns. */
-export function help(command: Command): string {
+export function help(command: AnyCommand): string {
   const sections = [`usage: ${usageLine(command)}\n\n${wrap(sentence(command.about), '')}`]
   if (command.subcommands)
     sections.push(
@@ -48,13 +48,13 @@ export function help(command: Command): string {
 }
 
 /** `-j, --jobs N`. */
-export function flagWords(name: string, option: Option<unknown>): string {
+export function flagWords(name: string, option: AnyOption): string {
   const value = metavar(option)
   return `${option.alias ? `-${option.alias}, ` : ''}--${flagName(name)}${value ? ` ${value}` : ''}`
 }
 
 /** What an option decides, with its choices, its bounds and its default. */
-export function optionText(option: Option<unknown>): string {
+export function optionText(option: AnyOption): string {
   const facts: string[] = []
   if (option.type === 'choice') facts.push(`one of ${option.choices?.join(', ')}`)
   if (option.type === 'list') facts.push('may be repeated')
@@ -64,7 +64,7 @@ export function optionText(option: Option<unknown>): string {
 }
 
 /** What stands for an option's value; empty for flags. */
-export function metavar(option: Option<unknown>): string {
+export function metavar(option: AnyOption): string {
   if (option.type === 'boolean' || option.type === 'count') return ''
   return option.metavar ?? { string: 'TEXT', number: 'N', choice: 'NAME', list: 'TEXT' }[option.type]
 }

@@ -1,4 +1,4 @@
-import type { Command } from './command.js'
+import type { AnyCommand } from './command.js'
 import { exitMeanings } from './exits.js'
 import { flagWords, optionText, usageLine, words } from './help.js'
 import { type OptionTable, sharedOptions } from './options.js'
@@ -6,7 +6,7 @@ import { entry, header, paragraph, roff, section, subsection, typed } from './ro
 import { version } from './version.js'
 
 /** The page cg-x(1), rendered from the command's table; subcommands have a part each. */
-export function commandPage(command: Command): string {
+export function commandPage(command: AnyCommand): string {
   const subcommands = Object.values(command.subcommands ?? {})
   const synopsis = [command, ...subcommands].map(
     ({ name }, n) => `${n > 0 ? '.br\n' : ''}\\fB${roff(name)}\\fR${roff(usageLine([command, ...subcommands][n]!).slice(name.length))}\n`,
@@ -33,7 +33,7 @@ export function commandPage(command: Command): string {
   ].join('')
 }
 
-function description(command: Command): string {
+function description(command: AnyCommand): string {
   const stream =
     command.standalone === true || command.unavailable
       ? ''
@@ -50,7 +50,7 @@ function options(table: OptionTable): string {
     .join('')
 }
 
-function examples(command: Command): string {
+function examples(command: AnyCommand): string {
   return command.examples.map(([what, line]) => paragraph(`${sentence(what).slice(0, -1)}:`) + typed(line)).join('')
 }
 

@@ -20,7 +20,7 @@ const kindTexts: Record<Kind, string> = {
 }
 
 type Schema = {
-  type?: string
+  type?: string | string[]
   const?: unknown
   enum?: unknown[]
   anyOf?: Schema[]
@@ -72,6 +72,7 @@ function fields({ properties = {}, required = [] }: Schema): string {
 
 /** A type in words, one level deep: `list of {path, start, end}`. */
 function describe(schema: Schema): string {
+  if (Array.isArray(schema.type)) return schema.type.map(type => describe({ ...schema, type })).join(' or ')
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.enum) return `one of ${schema.enum.join(', ')}`
   if (schema.anyOf) return schema.anyOf.map(describe).join(' or ')

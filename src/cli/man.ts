@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Command } from './command.js'
+import type { AnyCommand } from './command.js'
 import { commandPage } from './man-page.js'
 import { recordPage } from './man-record.js'
 
@@ -9,7 +9,7 @@ const [directory] = process.argv.slice(2)
 if (directory === undefined) throw new Error('usage: man.js DIR')
 mkdirSync(directory, { recursive: true })
 for (const name of ['worktree', 'mine', 'judge', 'rollout', 'reward', 'train', 'eval']) {
-  const { default: command } = (await import(`./${name}.js`)) as { default: Command }
+  const { default: command } = (await import(`./${name}.js`)) as { default: AnyCommand }
   writeFileSync(join(directory, `${command.name}.1`), commandPage(command))
 }
 writeFileSync(join(directory, 'cg-record.5'), recordPage())

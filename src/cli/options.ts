@@ -22,7 +22,8 @@ export type Option<V> = {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the values of a table differ in type; OptionValues gives each its own
-export type OptionTable = Record<string, Option<any>>
+export type AnyOption = Option<any>
+export type OptionTable = Record<string, AnyOption>
 export type OptionValues<T extends OptionTable> = { [K in keyof T]: T[K] extends Option<infer V> ? V : never }
 
 type Extra<V> = Partial<Pick<Option<V>, 'alias' | 'min' | 'max' | 'integer' | 'metavar' | 'check' | 'decides'>>
@@ -61,7 +62,7 @@ export function flagName(name: string): string {
 }
 
 /** Is this option among those that decide the output? */
-export function decides(option: Option<unknown>): boolean {
+export function decides(option: AnyOption): boolean {
   return option.decides ?? !['FILE', 'DIR'].includes(option.metavar ?? '')
 }
 

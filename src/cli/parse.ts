@@ -1,6 +1,6 @@
 import yargs from 'yargs'
 import { UsageError } from '../record/fault.js'
-import type { Command } from './command.js'
+import type { AnyCommand } from './command.js'
 import { readConfig } from './config.js'
 import { flagName, type OptionTable, type SharedValues, sharedOptions } from './options.js'
 import { didYouMean } from './suggest.js'
@@ -8,7 +8,7 @@ import { settle } from './values.js'
 
 /** What the command line asks for: which command, with which options, on which files. */
 export type Invocation = {
-  command: Command
+  command: AnyCommand
   options: Record<string, unknown>
   shared: SharedValues
   args: Record<string, string[]>
@@ -31,7 +31,7 @@ const exclusive = [
  * The first positional that names a subcommand selects it, wherever options stand. Flags win over `--config`, which wins over the defaults; of a flag that is
  * given twice the last counts. Throws UsageError for anything unknown, with a suggestion, and for values of the wrong type.
  */
-export function parse(root: Command, argv: readonly string[]): Invocation {
+export function parse(root: AnyCommand, argv: readonly string[]): Invocation {
   const union = Object.assign({}, ...Object.values(root.subcommands ?? {}).map(sub => sub.options), root.options)
   const [first] = raw(argv, union).positionals
   const selected = first === undefined ? undefined : root.subcommands?.[first]
@@ -67,7 +67,7 @@ export function parse(root: Command, argv: readonly string[]): Invocation {
   }
 }
 
-function missingSubcommand(root: Command, first: string | undefined): string {
+function missingSubcommand(root: AnyCommand, first: string | undefined): string {
   const names = Object.keys(root.subcommands ?? {})
   return first === undefined
     ? `needs one of ${names.join(', ')}`
@@ -75,7 +75,7 @@ function missingSubcommand(root: Command, first: string | undefined): string {
 }
 
 /** Declared positionals first, then input files; a command without input takes no files. */
-function split(command: Command, positionals: string[]): { args: Record<string, string[]>; files: string[] } {
+function split(command: AnyCommand, positionals: string[]): { args: Record<string, string[]>; files: string[] } {
   const rest = [...positionals]
   const args: Record<string, string[]> = {}
   for (const { name, optional, many } of command.positionals ?? []) {

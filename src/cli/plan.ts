@@ -1,10 +1,10 @@
-import type { Command, Context } from './command.js'
+import type { AnyCommand, Context } from './command.js'
 import { flagName } from './options.js'
 import type { Invocation } from './parse.js'
 
 /** What `--dry-run` says: the command's own plan, or the options as they were resolved; then the input. */
 export async function planLines(
-  command: Command,
+  command: AnyCommand,
   { options, given }: Invocation,
   files: readonly string[],
   standalone: boolean,

@@ -1,5 +1,5 @@
 import { UsageError } from '../record/fault.js'
-import type { AnyCommand, Command } from './command.js'
+import type { AnyCommand } from './command.js'
 import { completionScript, completions } from './completion.js'
 import { createContext, mayColor } from './context.js'
 import { exits } from './exits.js'
@@ -45,7 +45,7 @@ export async function main(module: Promise<{ default: AnyCommand }>): Promise<vo
 
 type Outcome = { status: number; raise?(): void }
 
-async function execute(root: Command, argv: readonly string[], speak: (messages: Messages) => void): Promise<Outcome> {
+async function execute(root: AnyCommand, argv: readonly string[], speak: (messages: Messages) => void): Promise<Outcome> {
   if (argv[0] === 'completion') return print(await completionScript(root))
   const asked = argv.indexOf('--get-yargs-completions')
   if (asked !== -1) return print(`${(await completions(root, argv.slice(asked + 1))).join('\n')}\n`)
@@ -79,7 +79,7 @@ async function execute(root: Command, argv: readonly string[], speak: (messages:
 }
 
 /** Undefined: the command line is wrong, and that has been said. */
-function parsed(root: Command, argv: readonly string[]): Invocation | undefined {
+function parsed(root: AnyCommand, argv: readonly string[]): Invocation | undefined {
   try {
     return parse(root, argv)
   } catch (error) {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Kind, schemas } from '../record/schema.js'
-import type { Command } from './command.js'
+import type { AnyCommand } from './command.js'
 
 /** JSON Schema (2020-12) of a record kind, as it is written. */
 export function kindSchema(kind: Kind): Record<string, unknown> {
@@ -9,7 +9,7 @@ export function kindSchema(kind: Kind): Record<string, unknown> {
 }
 
 /** JSON Schema of the lines a command reads and writes: `$defs` has one schema per kind, `reads` and `writes` name them. */
-export function commandSchema(command: Command): Record<string, unknown> {
+export function commandSchema(command: AnyCommand): Record<string, unknown> {
   const bookends: Kind[] = ['run', 'end', 'barrier', 'fault']
   const writes = command.writes.length > 0 ? [...new Set([...command.writes, ...bookends])] : []
   const kinds = [...new Set([...command.reads, ...writes])]

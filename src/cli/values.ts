@@ -1,19 +1,19 @@
 import { UsageError } from '../record/fault.js'
-import { flagName, type Option, type OptionTable } from './options.js'
+import { type AnyOption, flagName, type OptionTable } from './options.js'
 import { didYouMean } from './suggest.js'
 
 /**
  * A raw value, text from a flag or anything from a configuration file, as the option's type. Throws UsageError that says what would be right; `where` names the
  * place: `--lr`, or `lr in FILE`.
  */
-export function convert(option: Option<unknown>, raw: unknown, where: string): unknown {
+export function convert(option: AnyOption, raw: unknown, where: string): unknown {
   const value = typed(option, raw, where)
   const reason = option.check?.(value as never)
   if (reason !== undefined) throw new UsageError(`${where}: ${show(raw)} ${reason}`)
   return value
 }
 
-function typed(option: Option<unknown>, raw: unknown, where: string): unknown {
+function typed(option: AnyOption, raw: unknown, where: string): unknown {
   switch (option.type) {
     case 'boolean':
       if (typeof raw !== 'boolean') throw new UsageError(`${where}: ${show(raw)} is not true or false`)
@@ -41,7 +41,7 @@ function typed(option: Option<unknown>, raw: unknown, where: string): unknown {
   }
 }
 
-function numeric(option: Option<unknown>, raw: unknown, where: string): number {
+function numeric(option: AnyOption, raw: unknown, where: string): number {
   const value = typeof raw === 'string' && /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(raw) ? Number(raw) : raw
   if (typeof value !== 'number' || !Number.isFinite(value)) throw new UsageError(`${where}: ${show(raw)} is not a number`)
   if (option.integer && !Number.isSafeInteger(value)) throw new UsageError(`${where}: ${show(raw)} is not a whole number`)

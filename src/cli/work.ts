@@ -3,12 +3,12 @@ import { type Item, isItem, type Known, type Output } from '../record/item.js'
 import { readRecords } from '../record/read.js'
 import type { End, Run } from '../record/schema.js'
 import { lineWriter } from '../record/write.js'
-import type { Command, Context } from './command.js'
+import type { AnyCommand, Context } from './command.js'
 import { createContext, stageName } from './context.js'
 import { inputDigest } from './digest.js'
 import { exits } from './exits.js'
 import type { Messages } from './messages.js'
-import { decides, flagName } from './options.js'
+import { decides, flagName, type OptionTable } from './options.js'
 import { openSink, ReaderGone } from './output.js'
 import type { Invocation } from './parse.js'
 import { watchReader } from './reader-gone.js'
@@ -72,7 +72,11 @@ export async function work(
   const sink = openSink(shared.output)
   const unwatch = shared.output === undefined ? watchReader(() => stop.abort(new ReaderGone())) : () => {}
   const write = lineWriter()
-  const speaks = !shared['no-run'] && command.standalone !== true && !(command.people && context.terminal)
+  const forPeople =
+    typeof command.people === 'function'
+      ? command.people(invocation.options as never, context.terminal)
+      : command.people && context.terminal
+  const speaks = !shared['no-run'] && command.standalone !== true && !forPeople
   const run = runRecord(command, invocation, context)
   let failure: unknown
   const attempt = async (what: () => unknown) => {
@@ -125,9 +129,9 @@ function recordOf(output: Output): Exclude<Output, Known> {
 }
 
 /** Provenance without clock, host or path: the same command on other data has the same id, on another machine too. */
-function runRecord(command: Command, { options }: Invocation, { seed }: Context): Run {
+function runRecord(command: AnyCommand, { options }: Invocation, { seed }: Context): Run {
   const deciding: Record<string, unknown> = {}
-  for (const [name, option] of Object.entries(command.options))
+  for (const [name, option] of Object.entries(command.options as OptionTable))
     if (decides(option) && options[name] !== undefined) deciding[flagName(name)] = options[name]
   const stage = stageName(command.name)
   const id = contentId('run', [], { stage, version, options: deciding, seed })
@@ -140,7 +144,7 @@ function statusOf(failure: unknown, { count }: Context, rows: number): number {
   return count.faults > 0 ? exits.faults : exits.ok
 }
 
-function nothingDone(command: Command, { count }: Context, rows: number): string {
+function nothingDone(command: AnyCommand, { count }: Context, rows: number): string {
   if (count.in > 0) return `none of ${count.in} records could be done`
   return `${rows} lines of input, and no ${command.reads.join(' or ')} record among them: is this the right file?`
 }
