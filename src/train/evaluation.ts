@@ -1,0 +1,79 @@
+import type { TrainGroup } from '../engine/types.js'
+import { FatalError, RecordFault } from '../record/fault.js'
+import type { Known } from '../record/item.js'
+import { readRecords } from '../record/read.js'
+import type { Figure } from './best.js'
+import { denominators } from './denominators.js'
+import { evaluateInstances } from './eval-pipe.js'
+import type { Limits } from './sequence.js'
+import type { Session } from './session.js'
+import type { Tokenise } from './tokenise.js'
+import { weightedRow } from './weighted-batch.js'
+
+export type EvaluationPlan = {
+  file: string
+  model: string
+  samples: number
+  seed: string
+  limits: Limits
+  tokenise: Tokenise
+  maxRowsPerPass: number
+}
+
+/** Measures the version in training; `adapterDir` is where its adapter lies. */
+export type Measure = (session: Session, adapterDir: string) => Promise<Figure>
+
+/**
+ * Makes the measure of `--eval-file`, which is read and checked now, before anything is trained: rollouts give their mean loss, instances a mean F0.5 of
+ * rollouts that are sampled on them.
+ *
+ * Throws FatalError E_EVAL for a file with neither or with both, and for instances without target or worktree.
+ */
+export async function createMeasure(plan: EvaluationPlan): Promise<Measure> {
+  const groups: TrainGroup[] = []
+  let instances = 0
+  for await (const item of readRecords(plan.file, ['rollout', 'instance'])) {
+    if (item.kind === 'instance') instances += checkInstance(item, plan.file)
+    else if (item.kind === 'rollout') {
+      const sequence = await heldOut(item, plan)
+      if (sequence) groups.push({ index: groups.length, sequences: [sequence] })
+    }
+  }
+  if (instances > 0 && groups.length > 0)
+    throw new FatalError('E_EVAL', `${plan.file} has instances and rollouts: a figure is of one or the other; split the file`)
+  if (instances > 0) return (_, adapterDir) => evaluateInstances(plan, adapterDir)
+  if (groups.length === 0)
+    throw new FatalError('E_EVAL', `${plan.file} has neither instances nor rollouts to learn from: nothing to measure on`)
+
+  return async ({ trainer }) => {
+    const { loss } = await trainer.evaluate({
+      groups,
+      loss: { kind: 'weighted' },
+      denominators: denominators(groups.length, groups),
+      maxRowsPerPass: plan.maxRowsPerPass,
+    })
+    return { name: 'loss', value: loss, n: groups.length }
+  }
+}
+
+function checkInstance(item: Known<'instance'>, file: string): 1 {
+  const { instance_id, target, worktree } = item.record
+  const lacks =
+    target === undefined
+      ? 'target: pipe it through cg-mine gold'
+      : worktree === undefined
+        ? 'worktree: pipe it through cg-worktree'
+        : undefined
+  if (lacks) throw new FatalError('E_EVAL', `${file}:${item.origin.line}: instance ${instance_id} has no ${lacks} first`)
+  return 1
+}
+
+async function heldOut(item: Known<'rollout'>, { limits, tokenise }: EvaluationPlan) {
+  try {
+    const row = await weightedRow(item, { limits, weighted: false, minReward: undefined, tokenise })
+    return row && { ids: Int32Array.from(row.ids), spans: Int32Array.from(row.spans), temperature: row.temperature }
+  } catch (error) {
+    if (error instanceof RecordFault) error.origin ??= item.origin
+    throw error
+  }
+}

@@ -1,0 +1,58 @@
+import { linkSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { FatalError } from '../record/fault.js'
+import { readHolder, stateOf, thisProcess } from '../repo/holder.js'
+
+/**
+ * Takes the lock of a run directory: one writer at a time. Gives the function that releases it.
+ *
+ * `DIR/lock` names its holder's host, process and start. A holder that has died is replaced; one that lives, or whose host cannot be seen from here, refuses
+ * with FatalError E_LOCK. The file appears complete or not at all: link(2) of a finished file fails when the name is taken.
+ */
+export function lockRunDirectory(dir: string): () => void {
+  const file = join(dir, 'lock')
+  if (!take(file)) {
+    breakDead(dir, file)
+    if (!take(file)) throw held(dir, file)
+  }
+  return () => rmSync(file, { force: true })
+}
+
+function take(file: string): boolean {
+  const complete = `${file}.${process.pid}.new`
+  writeFileSync(complete, `${JSON.stringify({ ...thisProcess(), since: new Date().toISOString() })}\n`)
+  try {
+    linkSync(complete, file)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return false
+  } finally {
+    rmSync(complete, { force: true })
+  }
+}
+
+/** Removes a dead holder's lock. Only who holds the guard may, or of two comers the second could remove the lock that the first has just taken. */
+function breakDead(dir: string, file: string): void {
+  const guard = `${file}.break`
+  if (!take(guard)) {
+    const breaker = readHolder(guard)
+    if (breaker && stateOf(breaker) === 'dead') rmSync(guard, { force: true })
+    throw held(dir, file)
+  }
+  try {
+    const holder = readHolder(file)
+    if (holder && stateOf(holder) !== 'dead') throw held(dir, file)
+    rmSync(file, { force: true })
+  } finally {
+    rmSync(guard, { force: true })
+  }
+}
+
+function held(dir: string, file: string): FatalError {
+  const holder = readHolder(file)
+  const who = holder ? `process ${holder.pid} on ${holder.host}` : 'another process'
+  const elsewhere = holder && stateOf(holder) === 'elsewhere'
+  const advice = elsewhere ? `remove ${file} if that process is gone` : 'wait for it, end it, or name another directory'
+  return new FatalError('E_LOCK', `${dir} is being trained by ${who}: ${advice}`)
+}

@@ -1,0 +1,112 @@
+import { UsageError } from '../record/fault.js'
+import type { Method, PolicyOptions, WeightedOptions } from './settings.js'
+
+type Values = Partial<PolicyOptions & WeightedOptions>
+
+/** A named set of options, for the methods that it speaks about. */
+type Recipe = { about: string } & Partial<Record<Method, Values>>
+
+const codegrepLora: Values = { loraRank: 32, loraAlpha: 64, loraTargets: 'all' }
+const codegrepOptimizer: Values = { beta1: 0.9, beta2: 0.95, weightDecay: 0.1, clip: 1 }
+
+/** What papers trained with, and what suits a model of a million parameters. */
+export const recipes: Record<string, Recipe> = {
+  codegrep: {
+    about: 'CodeGrep, section 4 (formulas 1.7)',
+    grpo: {
+      ...codegrepLora,
+      ...codegrepOptimizer,
+      lr: 5e-6,
+      schedule: 'cosine',
+      warmup: 0.05,
+      promptsPerStep: 64,
+      samplesPerPrompt: 8,
+      aggregation: 'grpo',
+      epsilonLow: 0.2,
+      epsilonHigh: 0.2,
+      kl: 0.02,
+      klRef: 'base',
+      klBiasCorrection: false,
+      maxCompletionLength: 4096,
+    },
+  },
+  'codegrep-tiny': {
+    about: 'the same objective for a model of about a million parameters: a high learning rate, small steps, no KL',
+    sft: {
+      loraRank: 16,
+      loraAlpha: 32,
+      loraTargets: 'all',
+      ...codegrepOptimizer,
+      weightDecay: 0,
+      lr: 1e-3,
+      schedule: 'cosine',
+      warmup: 0.05,
+      batchSize: 16,
+      epochs: 2,
+    },
+    grpo: {
+      loraRank: 16,
+      loraAlpha: 32,
+      loraTargets: 'all',
+      ...codegrepOptimizer,
+      weightDecay: 0,
+      lr: 1e-3,
+      schedule: 'constant',
+      warmup: 0,
+      promptsPerStep: 8,
+      samplesPerPrompt: 8,
+      aggregation: 'grpo',
+      epsilonLow: 0.2,
+      epsilonHigh: 0.2,
+      kl: 0,
+    },
+  },
+  a2agent: {
+    about: 'A2Agent, section 4 (formulas 2.4)',
+    sft: { loraRank: 16, loraAlpha: 16, loraTargets: 'all', lr: 2e-4, epochs: 3 },
+    awr: {
+      loraRank: 16,
+      loraAlpha: 16,
+      loraTargets: 'all',
+      lr: 5e-5,
+      schedule: 'linear',
+      warmup: 10,
+      epochs: 2,
+      batchSize: 16,
+      weightDecay: 0.01,
+    },
+  },
+}
+
+/**
+ * Options with a recipe's values where the user said nothing, and a line for each: what it became, and where the user's own word won.
+ *
+ * Throws UsageError for a recipe that says nothing about the method. `--steps` beside epochs: the user's steps replace the recipe's epochs.
+ */
+export function applyRecipe<O extends object>(
+  name: string,
+  method: Method,
+  options: O,
+  given: (option: string) => boolean,
+): { options: O; lines: string[] } {
+  const values = recipes[name]?.[method]
+  if (values === undefined) {
+    const fitting = Object.keys(recipes).filter(other => recipes[other]![method])
+    throw new UsageError(`--recipe ${name} says nothing about ${method}: one of ${fitting.join(', ')} does`)
+  }
+  const resolved = { ...options } as Record<string, unknown>
+  const lines: string[] = [`recipe ${name}: ${recipes[name]!.about}`]
+  for (const [option, value] of Object.entries(values)) {
+    if (option === 'epochs' && given('steps')) continue
+    if (!given(option)) {
+      resolved[option] = value
+      lines.push(`  --${flag(option)} ${value}`)
+    } else if (resolved[option] !== value) lines.push(`  --${flag(option)} ${resolved[option]} (yours; the recipe has ${value})`)
+    else lines.push(`  --${flag(option)} ${value}`)
+  }
+  return { options: resolved as O, lines }
+}
+
+function flag(option: string): string {
+  return option.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
+}

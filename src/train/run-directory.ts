@@ -1,0 +1,121 @@
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Adapter, Model } from '../engine/types.js'
+import { FatalError, UsageError } from '../record/fault.js'
+import { type RunFile, runFile, versionName } from '../record/run-directory.js'
+import type { Step } from '../record/schema.js'
+import { syncDirectory, writeDurably } from './durable.js'
+import { type Heartbeat, startHeartbeat } from './heartbeat.js'
+import { lockRunDirectory } from './lock.js'
+import { readJson } from './read-json.js'
+import { refuseOtherOptions, runId } from './run-identity.js'
+import { committedSteps } from './step-log.js'
+import { commitVersion, readVersion, removeUnfinished, stageVersion, versionsIn } from './versions.js'
+
+/** A run directory that is ours to write. */
+export type HeldDirectory = { dir: string; heartbeat: Heartbeat; release(): void }
+
+/**
+ * Takes a run directory for this process: made if need be, locked, cleared of what a dead trainer left half-written, its heartbeat started.
+ *
+ * Throws UsageError for one that holds something, without `resume`; FatalError E_LOCK while another process trains in it.
+ */
+export function holdRunDirectory(dir: string, resume: boolean): HeldDirectory {
+  mkdirSync(dir, { recursive: true })
+  const begun = existsSync(join(dir, 'run.json'))
+  const others = readdirSync(dir).filter(name => !/^(lock|trainer\.json)/.test(name))
+  if (!resume && (begun || others.length > 0))
+    throw new UsageError(`${dir} is not empty: add --resume to go on with the run in it, or name another directory`)
+  if (resume && !begun && others.some(name => !name.startsWith('.')))
+    throw new UsageError(`${dir} holds ${others[0]}, and no run: name another directory`)
+  const unlock = lockRunDirectory(dir)
+  removeUnfinished(dir)
+  return { dir, heartbeat: startHeartbeat(dir), release: unlock }
+}
+
+/** What run.json is to say, but for what only the start adapter tells. */
+export type RunWish = {
+  method: RunFile['method']
+  model_sha256: string
+  prompts_per_step: number
+  samples_per_prompt: number
+  lag: number
+  steps: number | null
+  seed: string
+  options: Record<string, unknown>
+}
+
+/** Where a run begins, or goes on. */
+export type RunStart = {
+  runId: string
+  /** To train: that of the newest version. */
+  adapter: Adapter
+  /** The optimiser's state to load; none at version 0. */
+  optimizer: string | undefined
+  /** `step` records of the versions that stand already. */
+  committed: Step[]
+}
+
+/**
+ * Begins the run in a held directory, or goes on with it: run.json, version 0, the newest version.
+ *
+ * `wanted` is what run.json would say; `start` makes the start adapter, the same each time. Throws UsageError that names a deciding option that differs from
+ * those of the run (`steps` may change where nothing depends on it), FatalError E_RUN for a damaged directory.
+ */
+export async function beginOrResume(dir: string, model: Model, wanted: RunWish, start: () => Promise<Adapter>): Promise<RunStart> {
+  const file = join(dir, 'run.json')
+  const stored = existsSync(file) ? readJson(file, runFile) : undefined
+  if (stored) {
+    refuseOtherOptions({ ...stored.options, seed: stored.seed }, { ...wanted.options, seed: wanted.seed }, 'this run')
+    if (stored.model_sha256 !== wanted.model_sha256)
+      throw new UsageError(`--model has other weights than this run was begun with: give the same model, or another directory`)
+  }
+  const newest = versionsIn(dir).at(-1)
+  if (newest === undefined) await makeVersion0(dir, wanted, start, stored)
+  else if (stored === undefined) throw new FatalError('E_RUN', `${dir} has versions and no run.json: start again in another directory`)
+  else if (stored.steps !== wanted.steps) writeDurably(file, `${JSON.stringify({ ...stored, steps: wanted.steps })}\n`)
+
+  const run = readJson(file, runFile)
+  const committed = committedSteps(dir)
+  const { path, optimizer } = readVersion(dir, newest ?? 0)
+  if (newest !== undefined && newest > 0 && !existsSync(optimizer))
+    throw new FatalError('E_RUN', `${optimizer} is gone, so the run cannot go on: start again in another directory`)
+  return { runId: run.run_id, adapter: await model.loadAdapter(path), optimizer: newest ? optimizer : undefined, committed }
+}
+
+/** run.json stands before version 0 does: a crash between the two is mended by making version 0 again. */
+async function makeVersion0(dir: string, wanted: RunWish, start: () => Promise<Adapter>, stored: RunFile | undefined): Promise<void> {
+  const adapter = await start()
+  const { staged, sha256 } = await stageVersion(dir, 0, adapter)
+  adapter.dispose()
+  const named = { ...wanted, start_adapter_sha256: sha256 }
+  const run = { run_id: runId(named), ...named }
+  if (stored && stored.run_id !== run.run_id)
+    throw new FatalError('E_RUN', `${dir}/run.json is of another start adapter: name another directory`)
+  writeDurably(join(dir, 'run.json'), `${JSON.stringify(run)}\n`)
+  await commitVersion(staged, { run_id: run.run_id, version: 0, sha256 })
+}
+
+/** Puts the adapter of a version (or an adapter as it is) at `out`, replacing one that stands there: whole or not at all. */
+export async function placeAdapter(out: string, adapter: Adapter): Promise<void> {
+  const fresh = `${out.replace(/\/+$/, '')}.unfinished`
+  rmSync(fresh, { recursive: true, force: true })
+  mkdirSync(fresh, { recursive: true })
+  await adapter.save(fresh)
+  syncDirectory(fresh)
+  if (existsSync(out)) rmSync(out, { recursive: true, force: true })
+  renameSync(fresh, out)
+}
+
+/** Throws UsageError when `out` holds something that is no adapter: it would be lost at the end. */
+export function checkOut(out: string): void {
+  if (!existsSync(out)) return
+  const names = readdirSync(out)
+  const foreign = names.filter(name => !/^adapter_(config\.json|model\.safetensors)$|^README\.md$/.test(name))
+  if (foreign.length > 0) throw new UsageError(`--out ${out} holds ${foreign[0]}: name a new directory, or one with an adapter to replace`)
+}
+
+/** `DIR/v000007`. */
+export function versionPath(dir: string, version: number): string {
+  return join(dir, versionName(version))
+}

@@ -1,0 +1,129 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Adapter, Engine, LoraConfig, Model, OptimizerOptions, Trainer } from '../engine/types.js'
+import type { PolicyIdentity, Step } from '../record/schema.js'
+import { bestVersion } from './best.js'
+import type { HeldDirectory, RunStart, RunWish } from './run-directory.js'
+import { beginOrResume, versionPath } from './run-directory.js'
+import { runId } from './run-identity.js'
+import { appendStep } from './step-log.js'
+import { type Cursor, commitVersion, pruneVersions, readVersion, stageVersion, versionsIn } from './versions.js'
+
+/** A model in training, and what is kept of it. */
+export type Session = {
+  engine: Engine
+  model: Model
+  modelSha256: string
+  trainer: Trainer
+  runId: string
+  /** Reference policy of the KL term; null is the base model. */
+  reference: Adapter | null
+  /** `step` records of an earlier life of this run. */
+  committed: Step[]
+  /** The adapter of a policy that this run has made, or started from; null is the base model, undefined: not here. */
+  adapterOf(policy: PolicyIdentity): Promise<Adapter | null | undefined>
+  /**
+   * Makes the version of a finished step. `complete` gives the step's record, told where the new adapter already lies, unpublished (a PEFT directory).
+   * Returns the record.
+   */
+  commit(version: number, cursor: Cursor, complete: (adapterDir: string) => Promise<Step>): Promise<Step>
+  /** The adapter to hand out: the newest, or the version with the best figure. */
+  chosen(which: 'last' | 'best'): Promise<{ adapter: Adapter; version: number | undefined }>
+  dispose(): void
+}
+
+export type SessionPlan = {
+  engine: Engine
+  model: Model
+  /** Undefined: nothing is kept but the last adapter. */
+  held: HeldDirectory | undefined
+  wish: RunWish
+  lora: LoraConfig
+  initAdapter: string | undefined
+  optimizer: OptimizerOptions
+  seed: bigint
+  klReference: 'base' | 'start' | undefined
+  keep: number
+}
+
+/** Begins a run, or goes on with the one in the held directory. Throws as `beginOrResume` does, and EngineError E_ADAPTER for a start adapter that does not fit. */
+export async function openSession(plan: SessionPlan): Promise<Session> {
+  const { engine, model, held, wish, initAdapter } = plan
+  const start = () => (initAdapter === undefined ? model.newAdapter(plan.lora, plan.seed) : model.loadAdapter(initAdapter))
+  const begun = held ? await beginOrResume(held.dir, model, wish, start) : await beginUnkept(wish, start)
+  const trainer = model.trainer(begun.adapter, plan.optimizer)
+  if (begun.optimizer) await trainer.loadState(begun.optimizer)
+
+  // a fresh adapter is the base model: B = 0
+  const fromStart = plan.klReference === 'start' && initAdapter !== undefined
+  const reference = fromStart ? await model.loadAdapter(held ? versionPath(held.dir, 0) : initAdapter) : null
+  const steps = [...begun.committed]
+  const loaded = new Map<string, Adapter>()
+
+  return {
+    engine,
+    model,
+    modelSha256: wish.model_sha256,
+    trainer,
+    runId: begun.runId,
+    reference,
+    committed: begun.committed,
+    async adapterOf(policy) {
+      if (policy.adapter_sha256 === undefined) return null
+      const known = loaded.get(policy.adapter_sha256)
+      if (known) return known
+      if (!held) return undefined
+      const version = versionsIn(held.dir).find(v => readVersion(held.dir, v).policy.sha256 === policy.adapter_sha256)
+      if (version === undefined) return undefined
+      const adapter = await model.loadAdapter(versionPath(held.dir, version))
+      loaded.set(policy.adapter_sha256, adapter)
+      return adapter
+    },
+    async commit(version, cursor, complete) {
+      if (!held) {
+        const record = await inTemporary(trainer.adapter, complete)
+        steps.push(record)
+        return record
+      }
+      const { dir } = held
+      const { staged, sha256 } = await stageVersion(dir, version, trainer.adapter)
+      const record = await complete(staged)
+      await commitVersion(staged, { run_id: begun.runId, version, sha256 }, { saveState: file => trainer.saveState(file), record, cursor })
+      appendStep(dir, record)
+      steps.push(record)
+      pruneVersions(dir, { lag: wish.lag, keep: plan.keep, best: bestVersion(steps), start: fromStart })
+      return record
+    },
+    async chosen(which) {
+      const best = which === 'best' ? bestVersion(steps) : undefined
+      if (best === undefined || !held) return { adapter: trainer.adapter, version: steps.at(-1)?.version }
+      return { adapter: await model.loadAdapter(versionPath(held.dir, best)), version: best }
+    },
+    dispose() {
+      trainer.dispose()
+      for (const adapter of [...loaded.values(), ...(reference ? [reference] : [])]) adapter.dispose()
+      model.dispose()
+    },
+  }
+}
+
+/** A run of which only the last adapter is kept, under --out. */
+async function beginUnkept(wish: RunWish, start: () => Promise<Adapter>): Promise<RunStart> {
+  const adapter = await start()
+  const id = await inTemporary(adapter, async dir => {
+    const { adapterDigest } = await import('../model/model-digest.js')
+    return runId({ ...wish, start_adapter_sha256: await adapterDigest(dir) })
+  })
+  return { runId: id, adapter, optimizer: undefined, committed: [] }
+}
+
+async function inTemporary<T>(adapter: Adapter, use: (dir: string) => Promise<T>): Promise<T> {
+  const dir = mkdtempSync(join(tmpdir(), 'cg-train-'))
+  try {
+    await adapter.save(dir)
+    return await use(dir)
+  } finally {
+    if (existsSync(dir)) rmSync(dir, { recursive: true, force: true })
+  }
+}
