@@ -48,7 +48,7 @@ CG_TEST("matmul", matmul_forward) {
         p.near("y", y, want, 2e-6);
         Device d(primary());
         for (const int64_t row : {int64_t{0}, s.R / 2, s.R - 1})
-          if (row < s.R) p.same("row " + std::to_string(row) + " alone", run(d, row, row + 1), std::vector<float>(y.begin() + row * s.N, y.begin() + (row + 1) * s.N));
+          if (row >= 0 && row < s.R) p.same("row " + std::to_string(row) + " alone", run(d, row, row + 1), std::vector<float>(y.begin() + row * s.N, y.begin() + (row + 1) * s.N));
         if (s.R > 2) p.same("all rows but the first", run(d, 1, s.R), std::vector<float>(y.begin() + s.N, y.end()));
       });
 }

@@ -1,0 +1,227 @@
+// Attention over tries and over a sampler's pages, against a plain float64 softmax; its gradient against central differences of that twin.
+#include <cmath>
+
+#include "test/device.h"
+#include "test/slope.h"
+#include "test/tap.h"
+
+namespace cg::test {
+
+using Doubles = std::vector<double>;
+
+namespace {
+
+/// A segment of a trie: `length` tokens after the last token of segment `parent` (−1: a root that begins at absolute position `start`).
+struct Segment {
+  int parent;
+  int64_t length, start;
+};
+
+struct Trie {
+  std::vector<int32_t> position, first, table, gather, subtree_end;
+  int64_t rows() const { return int64_t(position.size()); }
+};
+
+/// Segments are given depth first; slot = row.
+Trie make_trie(const std::vector<Segment>& segments) {
+  Trie t;
+  std::vector<std::vector<int32_t>> path;
+  std::vector<int64_t> start, begin;
+  for (const Segment& s : segments) {
+    std::vector<int32_t> slots = s.parent < 0 ? std::vector<int32_t>{} : path[size_t(s.parent)];
+    start.push_back(s.parent < 0 ? s.start : start[size_t(s.parent)]);
+    begin.push_back(t.rows());
+    for (int64_t i = 0; i < s.length; ++i) {
+      t.position.push_back(int32_t(start.back() + int64_t(slots.size())));
+      t.first.push_back(int32_t(start.back()));
+      t.table.push_back(int32_t(t.gather.size()));
+      slots.push_back(int32_t(t.rows() - 1));
+    }
+    t.gather.insert(t.gather.end(), slots.begin(), slots.end());
+    path.push_back(slots);
+  }
+  t.subtree_end.resize(t.position.size());
+  for (int64_t i = 0; i < t.rows(); ++i)
+    for (int64_t row = i; row < t.rows(); ++row) {
+      const auto& list = t.gather;
+      for (int64_t j = t.table[size_t(row)]; j <= t.table[size_t(row)] + t.position[size_t(row)] - t.first[size_t(row)]; ++j)
+        if (list[size_t(j)] == i) t.subtree_end[size_t(i)] = int32_t(row + 1);
+    }
+  return t;
+}
+
+AttentionTable put(Device& d, const Trie& t) { return {d.put(t.position), d.put(t.first), d.put(t.table), d.put(t.gather), d.put(t.subtree_end)}; }
+AttentionTable slice(AttentionTable table, int64_t from, int64_t to) {
+  for (Tensor* x : {&table.position, &table.first, &table.table}) *x = x->rows(from, to);
+  return table;
+}
+
+struct Sizes {
+  int64_t heads, kv_heads, d;
+};
+
+struct Output {
+  Doubles out, lse;
+};
+Output twin(const Trie& t, const Sizes& s, const Doubles& q, const Doubles& k, const Doubles& v) {
+  Output o{Doubles(q.size()), Doubles(size_t(t.rows() * s.heads))};
+  for (int64_t i = 0; i < t.rows(); ++i)
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const int64_t group = h / (s.heads / s.kv_heads), count = t.position[size_t(i)] - t.first[size_t(i)] + 1;
+      Doubles score(static_cast<size_t>(count));
+      double top = -INFINITY, sum = 0;
+      const auto at = [&](int64_t j, int64_t dim) { return size_t((t.gather[size_t(t.table[size_t(i)] + j)] * s.kv_heads + group) * s.d + dim); };
+      for (int64_t j = 0; j < count; ++j) {
+        for (int64_t dim = 0; dim < s.d; ++dim) score[size_t(j)] += q[size_t((i * s.heads + h) * s.d + dim)] * k[at(j, dim)] / std::sqrt(double(s.d));
+        top = std::max(top, score[size_t(j)]);
+      }
+      for (double& x : score) sum += (x = std::exp(x - top));
+      for (int64_t j = 0; j < count; ++j)
+        for (int64_t dim = 0; dim < s.d; ++dim) o.out[size_t((i * s.heads + h) * s.d + dim)] += score[size_t(j)] / sum * v[at(j, dim)];
+      o.lse[size_t(i * s.heads + h)] = top + std::log(sum);
+    }
+  return o;
+}
+
+struct Case {
+  const char* name;
+  std::vector<Segment> segments;
+  Sizes sizes;
+};
+const Case cases[] = {
+    {"one token", {{-1, 1, 0}}, {1, 1, 2}},
+    {"no row", {}, {2, 1, 8}},
+    {"one row far out", {{-1, 1, 1000}}, {2, 2, 16}},
+    {"65 rows", {{-1, 65, 0}}, {4, 2, 32}},
+    {"200 rows from position 37", {{-1, 200, 37}}, {3, 1, 24}},
+    {"shared prefix of 70, three branches", {{-1, 70, 0}, {0, 5, 0}, {0, 61, 0}, {0, 1, 0}}, {4, 2, 32}},
+    {"forest with branches of branches", {{-1, 10, 0}, {0, 60, 0}, {1, 3, 0}, {1, 20, 0}, {0, 2, 0}, {-1, 33, 5}, {5, 40, 0}, {-1, 1, 0}}, {6, 2, 10}},
+    {"prefix that ends with a tile", {{-1, 128, 0}, {0, 64, 0}, {0, 65, 0}}, {2, 1, 64}},
+};
+
+}  // namespace
+
+CG_TEST("attention", attention_tries) {
+  for (const Case& c : cases)
+    point(c.name, [&](Point& p) {
+      const Trie t = make_trie(c.segments);
+      const Sizes s = c.sizes;
+      const int64_t R = t.rows();
+      auto q = random(R * s.heads * s.d, 1);
+      for (float& x : q) x *= 4;
+      const auto k = random(R * s.kv_heads * s.d, 2), v = random(R * s.kv_heads * s.d, 3);
+      const auto run = [&](Device& d, int64_t from, int64_t to) {
+        const AttentionTable table = slice(put(d, t), from, to);
+        const Tensor out = d.make({to - from, s.heads, s.d}), lse = d.make({to - from, s.heads});
+        d.backend.attention(d.queue(), d.put(q, {R, s.heads, s.d}).rows(from, to), d.put(k, {R, s.kv_heads, s.d}), d.put(v, {R, s.kv_heads, s.d}), table, out, lse,
+                            d.workspace(Op::attention, R, s.heads, s.d));
+        auto both = d.get<float>(out);
+        const auto sums = d.get<float>(lse);
+        both.insert(both.end(), sums.begin(), sums.end());
+        return both;
+      };
+      const auto got = everywhere(p, [&](Device& d) { return run(d, 0, R); });
+      const auto want = twin(t, s, Doubles(q.begin(), q.end()), Doubles(k.begin(), k.end()), Doubles(v.begin(), v.end()));
+      Doubles both = want.out;
+      both.insert(both.end(), want.lse.begin(), want.lse.end());
+      p.near("out, lse", got, both, 2e-6);
+      Device d(primary());
+      const int64_t width = s.heads * s.d;
+      for (int64_t i = 0; i < R; i += i < 3 ? 1 : 29) {  // decode: each row by itself
+        const auto alone = run(d, i, i + 1);
+        std::vector<float> expected(got.begin() + i * width, got.begin() + (i + 1) * width);
+        expected.insert(expected.end(), got.begin() + R * width + i * s.heads, got.begin() + R * width + (i + 1) * s.heads);
+        p.same("row " + std::to_string(i) + " alone", alone, expected);
+      }
+      if (R > 7) {  // prefill in two chunks
+        auto head = run(d, 0, 7), tail = run(d, 7, R);
+        p.same("first chunk", std::vector<float>(head.begin(), head.begin() + 7 * width), std::vector<float>(got.begin(), got.begin() + 7 * width));
+        p.same("second chunk", std::vector<float>(tail.begin(), tail.begin() + (R - 7) * width), std::vector<float>(got.begin() + 7 * width, got.begin() + R * width));
+      }
+    });
+}
+
+// The same keys stored elsewhere, with other sequences' between them, and another order of rows: what a sampler's store is to the trainer's batch.
+CG_TEST("attention", attention_pages) {
+  point("scattered slots, shuffled rows, no lse", [&](Point& p) {
+    const Trie t = make_trie({{-1, 70, 0}, {0, 30, 0}, {0, 9, 0}});
+    const Sizes s{4, 2, 32};
+    const int64_t R = t.rows(), S = 2 * R + 3;
+    const auto q = random(R * s.heads * s.d, 1), k = random(R * s.kv_heads * s.d, 2), v = random(R * s.kv_heads * s.d, 3);
+    std::vector<int32_t> slot, order;
+    for (int64_t i = 0; i < R; ++i) {
+      slot.push_back(int32_t((i * 2 + 101) % (2 * R + 1)));  // distinct: 2R + 1 is odd
+      order.push_back(int32_t(i * 10 % R));                  // a permutation: R = 109 is prime
+    }
+    Trie elsewhere = t;
+    for (int32_t& g : elsewhere.gather) g = slot[size_t(g)];
+    for (size_t i = 0; i < size_t(R); ++i) {
+      elsewhere.position[i] = t.position[size_t(order[i])];
+      elsewhere.table[i] = t.table[size_t(order[i])];
+    }
+    const auto plain = everywhere(p, [&](Device& d) {
+      const Tensor out = d.make({R, s.heads, s.d});
+      d.backend.attention(d.queue(), d.put(q, {R, s.heads, s.d}), d.put(k, {R, s.kv_heads, s.d}), d.put(v, {R, s.kv_heads, s.d}), put(d, t), out, Tensor{}, d.workspace(Op::attention, R, s.heads, s.d));
+      return d.get<float>(out);
+    });
+    const auto stored = everywhere(p, [&](Device& d) {
+      const std::vector<int64_t> store{S, s.kv_heads, s.d}, rows{R, s.heads * s.d};
+      const Tensor ks = d.make(store), vs = d.make(store), slots = d.put(slot), out = d.make(rows), shuffled = d.make(rows), back = d.make(rows), order_t = d.put(order);
+      d.backend.store_kv(d.queue(), d.put(k, {R, s.kv_heads, s.d}), slots, ks);
+      d.backend.store_kv(d.queue(), d.put(v, {R, s.kv_heads, s.d}), slots, vs);
+      d.backend.gather_rows(d.queue(), d.put(q, rows), order_t, shuffled);
+      d.backend.attention(d.queue(), shuffled.split(s.d), ks, vs, put(d, elsewhere), out.split(s.d), Tensor{}, d.workspace(Op::attention, R, s.heads, s.d));
+      d.backend.scatter_rows(d.queue(), out, order_t, back);
+      return d.get<float>(back);
+    });
+    p.same("stored elsewhere", stored, plain);
+  });
+}
+
+CG_TEST("attention_backward", attention_gradients) {
+  for (const Case& c : cases) {
+    point(c.name, [&](Point& p) {
+      const Trie t = make_trie(c.segments);
+      const Sizes s = c.sizes;
+      const int64_t R = t.rows(), nq = R * s.heads * s.d, nk = R * s.kv_heads * s.d;
+      const auto q = random(nq, 1), k = random(nk, 2), v = random(nk, 3), dout = random(nq, 4);
+      const auto got = everywhere(p, [&](Device& d) {
+        const std::vector<int64_t> query{R, s.heads, s.d}, key{R, s.kv_heads, s.d};
+        const Tensor qs = d.put(q, query), ks = d.put(k, key), vs = d.put(v, key), out = d.make(query), lse = d.make({R, s.heads}), dq = d.make(query), dk = d.make(key), dv = d.make(key);
+        const AttentionTable table = put(d, t);
+        d.backend.attention(d.queue(), qs, ks, vs, table, out, lse, d.workspace(Op::attention, R, s.heads, s.d));
+        d.backend.attention_backward(d.queue(), d.put(dout, query), qs, ks, vs, out, lse, table, dq, dk, dv, d.workspace(Op::attention_backward, R, s.heads, s.d));
+        auto all = d.get<float>(dq);
+        for (const Tensor& g : {dk, dv}) {
+          const auto more = d.get<float>(g);
+          all.insert(all.end(), more.begin(), more.end());
+        }
+        return all;
+      });
+      // Central differences by a sample of coordinates of each array: the first, the last, every so many.
+      Doubles x[3] = {Doubles(q.begin(), q.end()), Doubles(k.begin(), k.end()), Doubles(v.begin(), v.end())};
+      int64_t begin = 0;
+      const char* names[] = {"dq", "dk", "dv"};
+      for (int which = 0; which < 3; ++which) {
+        const int64_t n = int64_t(x[which].size());
+        Doubles want;
+        std::vector<float> chosen;
+        for (int64_t i = 0; i < n; i += i + 1 == n ? 1 : std::min(n - 1 - i, n / 24 + 1)) {
+          const double at = x[which][size_t(i)], h = 1e-5;
+          const auto loss = [&](double value) {
+            x[which][size_t(i)] = value;
+            const double sum = dot(twin(t, s, x[0], x[1], x[2]).out, dout);
+            x[which][size_t(i)] = at;
+            return sum;
+          };
+          want.push_back((loss(at + h) - loss(at - h)) / (2 * h));
+          chosen.push_back(got[size_t(begin + i)]);
+        }
+        p.near(names[which], chosen, want, 5e-6);
+        begin += n;
+      }
+    });
+  }
+}
+
+}  // namespace cg::test
