@@ -6,6 +6,11 @@
 #include "core/rng.h"
 
 namespace cg {
+namespace {
+
+std::atomic<uint64_t> next_id{1};
+
+}  // namespace
 
 float LoraConfig::scale() const { return static_cast<float>(alpha / (rslora ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank))); }
 
@@ -47,7 +52,7 @@ FlatSpan::FlatSpan(Backend& backend, int64_t size) : backend_(backend) {
 }
 
 Adapter::Adapter(std::shared_ptr<Model> model, const LoraConfig& config)
-    : model_(std::move(model)), config_(config), layout_(*model_, config), flat_(*model_->backend, layout_.size()) {}
+    : id(next_id++), model_(std::move(model)), config_(config), layout_(*model_, config), flat_(*model_->backend, layout_.size()) {}
 
 std::vector<float> Adapter::download(Queue& queue) const {
   std::vector<float> values(static_cast<size_t>(layout_.size()));

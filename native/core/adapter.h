@@ -73,7 +73,9 @@ class Adapter {
   std::vector<float> download(Queue&) const;
   void upload(Queue&, const std::vector<float>& values);
 
-  /// Counts the updates; keys and values cached under an older version are stale.
+  /// Distinguishes adapters for as long as the process lives.
+  const uint64_t id;
+  /// Odd while the tensors change, then the next even number: keys and values cached under another version are stale.
   std::atomic<uint64_t> version{0};
 
  private:

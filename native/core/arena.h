@@ -30,8 +30,9 @@ class Arena {
       if (buffer_) backend_.release(buffer_);
       buffer_ = 0;
       capacity_ = 0;
-      buffer_ = backend_.arena(used_);
-      capacity_ = used_;
+      const int64_t bytes = used_ + std::min(used_ / 4, slack);
+      buffer_ = backend_.arena(bytes);
+      capacity_ = bytes;
     }
     used_ = 0;
     measuring_ = false;
@@ -55,6 +56,8 @@ class Arena {
   int64_t bytes() const { return capacity_; }
 
  private:
+  static constexpr int64_t slack = 16 << 20;  // a batch that grows token by token must not move at every step
+
   Backend& backend_;
   BufferId buffer_ = 0;
   int64_t capacity_ = 0, used_ = 0;

@@ -1,6 +1,8 @@
 // AdamW on flat spans, with the gradient clipped by its global norm.
 #pragma once
 
+#include <atomic>
+
 #include "core/adapter.h"
 #include "core/arena.h"
 #include "core/backend.h"
@@ -16,7 +18,7 @@ struct OptimizerState {
   OptimizerState(Backend& backend, int64_t size);
 
   FlatSpan m, v;
-  int64_t step = 0;
+  std::atomic<int64_t> step{0};
 };
 
 /// Euclidean norm of a flat span; blocks.

@@ -2,7 +2,20 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+
 namespace cg {
+namespace {
+
+// Spans are released while an exception unwinds: nothing may still write to them. The exception under way is the one to report.
+void finish(Backend& backend, Queue& queue) {
+  try {
+    backend.wait(queue);
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace
 
 std::unique_ptr<FlatSpan> TreeSum::take() {
   if (free_.empty()) return std::make_unique<FlatSpan>(backend_, size_);
@@ -22,7 +35,14 @@ std::unique_ptr<FlatSpan> TreeSum::subtree(Queue& queue, std::span<const int64_t
   if (first == last) return nullptr;
   if (width == 1) {
     auto into = take();
-    if (leaf(first, into->tensor())) return into;
+    bool written = false;
+    try {
+      written = leaf(first, into->tensor());
+    } catch (...) {
+      finish(backend_, queue);
+      throw;
+    }
+    if (written) return into;
     recycle(std::move(into));
     return nullptr;
   }

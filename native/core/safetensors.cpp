@@ -148,7 +148,10 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
   std::string header = "{";
   if (!metadata.empty()) {
     header += "\"__metadata__\":{";
-    for (const auto& [key, value] : metadata) header += (&key == &metadata[0].first ? "" : ",") + json_quote(key) + ":" + json_quote(value);
+    for (const auto& [key, value] : metadata) {
+      if (&key != &metadata[0].first) header += ',';
+      header.append(json_quote(key)).append(":").append(json_quote(value));
+    }
     header += "}";
   }
   uint64_t offset = 0;
@@ -157,10 +160,12 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
     std::string shape;
     for (const int64_t n : t.shape) {
       elements *= static_cast<uint64_t>(n);
-      shape += (shape.empty() ? "" : ",") + std::to_string(n);
+      if (!shape.empty()) shape += ',';
+      shape += std::to_string(n);
     }
-    header += (header.size() > 1 ? "," : "") + json_quote(t.name) + ":{\"dtype\":\"F32\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(offset) + "," +
-              std::to_string(offset + elements * 4) + "]}";
+    if (header.size() > 1) header += ',';
+    header.append(json_quote(t.name)).append(":{\"dtype\":\"F32\",\"shape\":[").append(shape).append("],\"data_offsets\":[").append(std::to_string(offset));
+    header.append(",").append(std::to_string(offset + elements * 4)).append("]}");
     offset += elements * 4;
   }
   header += "}";
