@@ -16,7 +16,7 @@ const maxCalls = 8
  */
 export function lexicalPolicy(): Policy {
   return {
-    identity: { kind: 'lexical', name: 'lexical', version: 1 },
+    identity: { kind: 'lexical', name: 'lexical', revision: 1 },
     tokens: false,
     scripted: true,
     submit: async request => ({ text: nextTurn(request), stop: 'stop' }),
@@ -52,7 +52,7 @@ function searchesMade(turns: readonly Message[], first: Search[], second: Search
 function answer(ranked: readonly Ranked[]): string {
   const [best, next] = ranked
   if (!best) return answerText([], [])
-  const files = next && next.strong && best.strong && next.score > 0.8 * best.score ? [best, next] : [best]
+  const files = next?.strong && best.strong && next.score > 0.8 * best.score ? [best, next] : [best]
   const ranges = files.flatMap(({ path, line }) => (line === undefined ? [] : [{ path, start: line, end: line + 10 }]))
   return answerText(
     files.map(f => f.path),

@@ -14,6 +14,8 @@ export type TurnRequest = {
   /** This is the last allowed turn: calls made in it will not be run. */
   last: boolean
   instance: Instance
+  /** Place of the rollout in its group. */
+  sample: number
   tree: Tree
   /** The conversation as text, observations as `tool` messages. */
   messages: readonly Message[]
@@ -30,7 +32,10 @@ export type TurnReply = {
   /** Generated ids (the end-of-turn id included) and their log-probs, where the policy works on tokens. */
   ids?: Int32Array
   logprobs?: Float32Array
-  stop: 'stop' | 'length' | 'error'
+  /** What a server says it counted, where there are no ids. */
+  usage?: { prompt: number; generated: number }
+  /** `length`: a limit of tokens came before the end of the turn. Failures are exceptions, not replies. */
+  stop: 'stop' | 'length'
 }
 
 /** Who answers. Batching is the policy's affair: turns of different rollouts that are submitted together may share it. */

@@ -1,0 +1,78 @@
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { FatalError } from '../record/fault.js'
+import { type TrainerFile, trainerFile } from '../record/run-directory.js'
+import { type Clock, readJson } from './run-reader.js'
+
+/** How long a trainer may be silent, and how long a barrier may go unseen while the trainer waits, in ms. */
+export type Patience = { silentMs: number; unseenMs: number }
+export const usualPatience: Patience = { silentMs: 60_000, unseenMs: 30_000 }
+
+export type TrainerWatch = {
+  /** Looks at the heartbeat; throws FatalError E_TRAINER when there is nothing to wait for any more. */
+  look(): Promise<void>
+  /** A barrier of this step was written. */
+  wrote(step: number): void
+}
+
+/**
+ * Watches DIR/trainer.json without comparing clocks: what counts is this process's own time since it began or last saw the file change.
+ *
+ * A trainer that failed, is done, or is silent for a minute ends the wait; its dead pid counts only if it was seen alive, on this host. A barrier that is not
+ * read although the trainer waits is warned of once: something in the pipe buffers.
+ */
+export function watchTrainer(
+  dir: string,
+  { clock, patience = usualPatience, warn }: { clock: Clock; patience?: Patience; warn(message: string): void },
+): TrainerWatch {
+  let last: string | undefined
+  let changed = clock.now()
+  let alive: number | undefined
+  let written = -1
+  let unseenSince: number | undefined
+  let warned = false
+
+  function unseen({ state, seen }: TrainerFile) {
+    if (state !== 'waiting' || written < 0 || seen > written) unseenSince = undefined
+    else unseenSince ??= clock.now()
+    if (unseenSince === undefined || warned || clock.now() - unseenSince < patience.unseenMs) return
+    warned = true
+    warn(`the trainer waits, and has not seen step ${written}: something in the pipe buffers (jq --unbuffered, grep --line-buffered)`)
+  }
+
+  return {
+    wrote(step) {
+      written = step
+      unseenSince = undefined
+    },
+    async look() {
+      const trainer = await readJson(join(dir, 'trainer.json'), trainerFile)
+      const content = JSON.stringify(trainer)
+      if (content !== last) {
+        last = content
+        changed = clock.now()
+      }
+      if (trainer) {
+        if (trainer.state === 'failed') throw new FatalError('E_TRAINER', `${dir}: the trainer failed: see its messages`)
+        if (trainer.state === 'done') throw new FatalError('E_TRAINER', `${dir}: the trainer is done, and a version that is waited for will not come`)
+        if (trainer.host === hostname()) {
+          if (isAlive(trainer.pid)) alive = trainer.pid
+          else if (alive === trainer.pid) throw new FatalError('E_TRAINER', `${dir}: the trainer (pid ${trainer.pid}) is gone: run the same command again to go on`)
+        }
+        unseen(trainer)
+      }
+      const silent = clock.now() - changed
+      if (silent >= patience.silentMs)
+        throw new FatalError('E_TRAINER', `${dir}: nothing was heard of the trainer for ${Math.round(silent / 1000)} s: run the same command again to go on`)
+    },
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
