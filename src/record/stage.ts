@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { RecordFault } from './fault.js'
 import type { Item, Known, Origin, Output } from './item.js'
 import type { Fault, Kind, RecordOf } from './schema.js'
@@ -37,6 +38,7 @@ export async function* mapRecords<K extends Kind>(
   const slots: Slot[] = []
   const changed = bell()
   const stop = new AbortController()
+  setMaxListeners(0, stop.signal) // one a job
   const onAbort = () => {
     stop.abort(context.signal.reason)
     changed.ring()
