@@ -2,7 +2,7 @@
  * The typed boundary of the native engine: what crosses between TypeScript and C++, and nothing else does.
  *
  * Typed arrays cross by copy. Every call that computes runs off the main thread and returns a promise; user errors reject with an EngineError that has a `code`
- * (E_CHECKPOINT, E_ADAPTER, E_VOCABULARY, E_CONTEXT, E_MEMORY, E_NAN, E_CANCELLED …). 64-bit keys are BigInt.
+ * (E_CHECKPOINT, E_ADAPTER, E_STATE, E_VOCABULARY, E_CONTEXT, E_SHAPE, E_SESSION, E_MEMORY, E_NAN, E_CANCELLED, E_DISPOSED …). 64-bit keys are BigInt.
  */
 
 export type EngineErrorShape = Error & { code: string }
@@ -61,6 +61,7 @@ export type SamplingParams = {
 export type GenerateRequest = {
   /** The whole context. What it shares with a live sequence's tokens is not computed again. */
   ids: Int32Array
+  /** Not one that a trainer is updating meanwhile (E_ADAPTER): sample from its snapshot. */
   adapter: Adapter | null
   sampling: SamplingParams
   /** Generation ends with (and includes) one of these. */
@@ -69,7 +70,7 @@ export type GenerateRequest = {
   /** Draws depend on (seed, rollout, position) only. */
   seed: bigint
   rollout: bigint
-  /** Keys and values stay cached under this name for the next turn, until `release`. */
+  /** Keys and values stay cached under this name for the next turn, until `release`. One request at a time (E_SESSION). */
   session: string
 }
 
@@ -158,7 +159,7 @@ export type StepStats = {
   tokens: number
   uniqueTokens: number
   lossTokens: number
-  /** exp(|old − current|) statistics of the sampler's log-probs against the trainer's own. */
+  /** The sampler's log-probs against the trainer's, d = current − old: mean exp(d) − d − 1, mean exp(|d|), and the largest |d| in nats. 0, 1 and 0 without `old`. */
   mismatch: { kl: number; multProbError: number; max: number }
   /** NaN or infinity in loss or gradient: nothing was updated. */
   skipped: boolean
@@ -172,7 +173,11 @@ export interface Trainer {
   readonly step: number
   train(request: StepRequest, signal?: AbortSignal): Promise<StepStats>
   /** Mean loss of sequences without updating (evaluation). */
-  evaluate(request: Omit<StepRequest, 'lr' | 'clip'>): Promise<StepStats>
+  evaluate(request: Omit<StepRequest, 'lr' | 'clip'>, signal?: AbortSignal): Promise<StepStats>
+  /** The gradient of a step before clipping, by the factors' PEFT names, without updating; for checks. */
+  gradient(
+    request: Omit<StepRequest, 'lr' | 'clip'>,
+  ): Promise<{ stats: StepStats; tensors: { name: string; shape: number[]; values: Float32Array }[] }>
   /** A frozen copy of the adapter as it is now. */
   snapshot(): Promise<Adapter>
   /** m, v and the step count as one safetensors file; exact. */
@@ -212,9 +217,16 @@ export type PolicyLossRequest = {
 export interface Engine {
   loadModel(dir: string, options: ModelOptions): Promise<Model>
   /** Reads any safetensors file: names, shapes, dtypes and values as float64 (integers above 2^53 are refused). Throws E_CHECKPOINT with what is wrong. */
-  readSafetensors(file: string): { tensors: { name: string; dtype: string; shape: number[]; values: Float64Array }[]; metadata: Record<string, string> }
+  readSafetensors(file: string): {
+    tensors: { name: string; dtype: string; shape: number[]; values: Float64Array }[]
+    metadata: Record<string, string>
+  }
   /** Writes f32 tensors in the given order. */
-  writeSafetensors(file: string, tensors: { name: string; shape: number[]; values: Float32Array }[], metadata?: Record<string, string>): void
+  writeSafetensors(
+    file: string,
+    tensors: { name: string; shape: number[]; values: Float32Array }[],
+    metadata?: Record<string, string>,
+  ): void
   policyLoss(request: PolicyLossRequest): { loss: number; gradient: Float64Array[]; kl: number; clipFraction: number }
   /** Probabilities after penalty, temperature and cuts (0 = cut), by the rules every backend samples with. */
   sampleDistribution(logits: Float32Array, params: SamplingParams, previousIds: Int32Array): Float64Array
@@ -222,7 +234,16 @@ export interface Engine {
   learningRate(schedule: 'constant' | 'linear' | 'cosine', lr: number, step: number, warmup: number, total: number): number
   /** POLLERR or POLLHUP on a descriptor: the reader of our output is gone. */
   readerGone(fd: number): boolean
-  /** AdamW and clipping on given arrays, as a step applies them; for checks. */
-  adamwStep(request: { p: Float32Array; g: Float32Array; m: Float32Array; v: Float32Array; step: number; lr: number; clip: number; optimizer: OptimizerOptions }): { norm: number }
+  /** AdamW and clipping on given arrays, as a step applies them; p, m and v are updated in place, step is 1 for the first update; for checks. */
+  adamwStep(request: {
+    p: Float32Array
+    g: Float32Array
+    m: Float32Array
+    v: Float32Array
+    step: number
+    lr: number
+    clip: number
+    optimizer: OptimizerOptions
+  }): { norm: number }
   cpu(): { model: string; features: string[] }
 }

@@ -1,0 +1,36 @@
+import type {
+  Adapter,
+  Engine,
+  GenerateRequest,
+  Generation,
+  Model,
+  ModelOptions,
+  OptimizerOptions,
+  Sampler,
+  StepRequest,
+  StepStats,
+  Trainer,
+} from './types.js'
+
+/** What the addon itself exports: the boundary of types.ts with a Cancel in place of every AbortSignal. */
+export type NativeEngine = Omit<Engine, 'loadModel'> & {
+  Cancel: CancelClass
+  loadModel(dir: string, options: ModelOptions): Promise<NativeModel>
+}
+
+export type Cancel = { cancel(): void }
+export type CancelClass = new () => Cancel
+
+export type NativeModel = Omit<Model, 'sampler' | 'trainer'> & {
+  sampler(options: { maxBatch: number }): NativeSampler
+  trainer(adapter: Adapter, optimizer: OptimizerOptions): NativeTrainer
+}
+
+export type NativeSampler = Omit<Sampler, 'generate'> & {
+  generate(request: GenerateRequest, cancel?: Cancel): Promise<Generation>
+}
+
+export type NativeTrainer = Omit<Trainer, 'train' | 'evaluate'> & {
+  train(request: StepRequest, cancel?: Cancel): Promise<StepStats>
+  evaluate(request: Omit<StepRequest, 'lr' | 'clip'>, cancel?: Cancel): Promise<StepStats>
+}
