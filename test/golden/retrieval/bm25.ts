@@ -109,8 +109,10 @@ type PathCase = { name: string; path: string; whole: string[]; split: string[] }
 const paths: GoldenKind<PathCase> = {
   name: 'bm25/paths',
   find: dir =>
-    goldenFile<{ path_cases: Omit<PathCase, 'name'>[] }>(dir, 'bm25', 'tokenizer.json')?.path_cases.map(c => ({ name: c.path, ...c })) ??
-    [],
+    goldenFile<{ path_cases: Omit<PathCase, 'name'>[] }>(dir, 'bm25', 'tokenizer.json')?.path_cases.map(c => ({
+      name: ascii(c.path),
+      ...c,
+    })) ?? [],
   run(c) {
     const seen = worst(0)
     seen.same('whole', bm25Tokens(c.path), c.whole)
@@ -120,6 +122,11 @@ const paths: GoldenKind<PathCase> = {
 }
 
 export const kinds: GoldenKind[] = [corpora, tokens, paths]
+
+/** A name that any terminal and test protocol can show. */
+function ascii(text: string): string {
+  return JSON.stringify(text).replace(/[^ -~]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
 
 /** The other reading of "file-path tokens": separators separate. The product does not use it. */
 function splitTokens(path: string): string[] {
