@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { parseDocument } from 'yaml'
+import { createRequire } from 'node:module'
 import { FatalError, UsageError } from '../record/fault.js'
 import { didYouMean } from './suggest.js'
 
@@ -18,6 +18,7 @@ export function readConfig(file: string, known: ReadonlySet<string>): Map<string
       `${file}: ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'no such file: check --config' : (error as Error).message}`,
     )
   }
+  const { parseDocument } = createRequire(import.meta.url)('yaml') as typeof import('yaml') // only when there is a file to read
   const document = parseDocument(text, { uniqueKeys: true, prettyErrors: true })
   const [error] = document.errors
   if (error) {

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { globby } from 'globby'
 import { FatalError } from '../record/fault.js'
 
 /**
@@ -13,6 +12,7 @@ export async function expandInputs(names: readonly string[]): Promise<string[]> 
   for (const name of names) {
     if (name === '-' || existsSync(name)) files.push(name)
     else if (/[*?[\]{}]/.test(name)) {
+      const { globby } = await import('globby') // costs as much as everything else at start: only when it is needed
       const found = await globby(name, { onlyFiles: true, expandDirectories: false })
       if (found.length === 0) throw new FatalError('E_READ', `${name}: no file matches: check the pattern`)
       files.push(...found.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))))

@@ -1,6 +1,5 @@
 import { UsageError } from '../record/fault.js'
 import type { AnyCommand } from './command.js'
-import { completionScript, completions } from './completion.js'
 import { createContext, mayColor } from './context.js'
 import { exits } from './exits.js'
 import { help, shortUsage } from './help.js'
@@ -46,9 +45,11 @@ export async function main(module: Promise<{ default: AnyCommand }>): Promise<vo
 type Outcome = { status: number; raise?(): void }
 
 async function execute(root: AnyCommand, argv: readonly string[], speak: (messages: Messages) => void): Promise<Outcome> {
-  if (argv[0] === 'completion') return print(await completionScript(root))
   const asked = argv.indexOf('--get-yargs-completions')
-  if (asked !== -1) return print(`${(await completions(root, argv.slice(asked + 1))).join('\n')}\n`)
+  if (asked !== -1 || argv[0] === 'completion') {
+    const { completions, completionScript } = await import('./completion.js')
+    return print(asked === -1 ? await completionScript(root) : `${(await completions(root, argv.slice(asked + 1))).join('\n')}\n`)
+  }
 
   const invocation = parsed(root, argv)
   if (invocation === undefined) return { status: exits.usage }
