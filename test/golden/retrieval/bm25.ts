@@ -94,7 +94,7 @@ const tokens: GoldenKind<TokenCase> = {
   name: 'bm25/tokenizer',
   find: dir =>
     goldenFile<{ cases: Omit<TokenCase, 'name'>[] }>(dir, 'bm25', 'tokenizer.json')?.cases.map(c => ({
-      name: JSON.stringify(c.text),
+      name: ascii(c.text),
       ...c,
     })) ?? [],
   run(c) {

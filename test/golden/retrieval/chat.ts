@@ -22,12 +22,19 @@ function textOf(name: string): Text | undefined {
   const dir = places.flatMap(place => [place, join(place, 'models')]).find(place => existsSync(join(place, 'tokenizer.json')))
   const read = (file: string) => JSON.parse(readFileSync(join(dir!, file), 'utf8')) as Record<string, unknown>
   const config = dir === undefined ? {} : read('tokenizer_config.json')
-  const text = dir === undefined ? undefined : { tokenizer: createTokenizer(read('tokenizer.json'), config), config, template: String(config.chat_template) }
+  const text =
+    dir === undefined
+      ? undefined
+      : { tokenizer: createTokenizer(read('tokenizer.json'), config), config, template: String(config.chat_template) }
   loaded.set(name, text)
   return text
 }
 
-function kind<T>(file: string, label: (value: T) => string, check: (text: Text, c: Case<T>, seen: ReturnType<typeof worst>) => void): GoldenKind<Case<T>> {
+function kind<T>(
+  file: string,
+  label: (value: T) => string,
+  check: (text: Text, c: Case<T>, seen: ReturnType<typeof worst>) => void,
+): GoldenKind<Case<T>> {
   return {
     name: `chat/${file}`,
     find(dir) {
