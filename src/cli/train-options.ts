@@ -24,7 +24,7 @@ export const commonOptions = {
   beta2: option.number(0.999, 'AdamW: decay of the second moment', { min: 0, max: 1 }),
   adamEps: option.number(1e-8, 'AdamW: added to the root of the second moment', { min: 0 }),
   weightDecay: option.number(0, 'AdamW: decoupled weight decay', { min: 0 }),
-  clip: option.number(1, 'largest norm of the gradient', { min: 0 }),
+  clip: option.number(1, 'largest norm of the gradient', { check: value => (value > 0 ? undefined : 'must be above 0') }),
   maxRowsPerPass: option.integer(undefined, 'token rows of one pass; default from the model: what fits 2 GiB', { min: 1, metavar: 'N' }),
   evalEvery: option.integer(undefined, 'measure on --eval-file every N steps, and after the last', {
     min: 1,
@@ -42,7 +42,7 @@ export const commonOptions = {
   keep: option.integer(0, 'keep at least the newest N versions; else the last few and the best', { min: 0, metavar: 'N', decides: false }),
   allowPartial: option.flag('train on what there is when the input ended early (files only)', { decides: false }),
   threads: option.integer(0, 'threads of the engine; 0 is one a core. Results do not depend on it', { min: 0, max: 1024, decides: false }),
-  device: option.choice(['auto', 'cpu'], 'auto', 'where the engine computes', { decides: false }),
+  device: option.choice(['auto', 'cpu', 'reference', 'reference-remote'], 'auto', 'where the engine computes', { decides: false }),
 }
 
 /** Of `sft` and `awr`. */

@@ -40,8 +40,6 @@ export type CollectPlan = {
   /** Rollouts that name this run are on-policy: each must come from version max(0, step − lag). */
   runId: string
   allowPartial: boolean
-  /** Does an upstream stage say that it writes barriers? Then counting closes no step. */
-  barriersAnnounced(): boolean
   /** Did every upstream stage end well? Asked at the end of the input. */
   cleanEnd(): boolean
   /** Interrupted: what has arrived of a step is dropped. */
@@ -62,6 +60,8 @@ export async function* collectSteps(input: AsyncIterable<Item>, plan: CollectPla
   let step = 0
   let lastBarrier: Barrier | undefined
   let onPolicy = false
+  /** Sampled on-policy, by this run or another: barriers will come, and counting closes no step. */
+  let awaitsBarrier = false
   /** A whole step that is smaller than the user said: only the last one may be. */
   let small: { barrier: Known<'barrier'>; rows: StepRows | undefined } | undefined
 
@@ -74,13 +74,15 @@ export async function* collectSteps(input: AsyncIterable<Item>, plan: CollectPla
   for await (const found of groups(input, plan.warn)) {
     if (small && (found.kind === 'group' || found.kind === 'barrier')) throw contradicts(small.barrier, plan)
     if (found.kind === 'group') {
-      if (open.length === plan.promptsPerStep && lastBarrier === undefined && !plan.barriersAnnounced()) yield closeCounted(open, close)
+      if (open.length === plan.promptsPerStep && lastBarrier === undefined && !awaitsBarrier) yield closeCounted(open, close)
       const first = found.rollouts[0]!
       const { size, index } = first.record.group
       if (plan.samplesStated !== undefined && size !== plan.samplesStated)
         throw at(first, 'E_GROUP', `a group of ${size} rollouts, and --samples-per-prompt says ${plan.samplesStated}: leave the option out`)
       for (const member of found.rollouts) {
-        if (member.record.policy.run_id !== plan.runId) continue
+        const { run_id } = member.record.policy
+        awaitsBarrier ||= run_id === plan.runId || (run_id !== undefined && plan.promptsStated === undefined)
+        if (run_id !== plan.runId) continue
         onPolicy = true
         checkVersion(member, step, plan.lag)
       }
@@ -106,16 +108,22 @@ export async function* collectSteps(input: AsyncIterable<Item>, plan: CollectPla
   if (small?.rows) yield small.rows
   if (plan.aborted()) return
   const clean = plan.cleanEnd()
-  const whole =
-    open.length === plan.promptsPerStep && open.every(group => group.rollouts.length === group.size) && lastBarrier === undefined
-  if (open.length > 0 && (clean || whole || plan.allowPartial)) yield closeCounted(open, close)
-  if (!clean && !plan.allowPartial) {
-    const dropped = open.length > 0 ? `; ${open.length} groups of an unfinished step were dropped` : ''
-    throw new FatalError(
-      'E_EARLY_END',
-      `the input ended early${dropped}: run the same command again with --resume, or take what there is with --allow-partial (files only)`,
-    )
+  // the barriers that were awaited were taken out on the way
+  for (const rest = open; lastBarrier === undefined && rest.length > plan.promptsPerStep; ) {
+    open = rest.splice(0, plan.promptsPerStep)
+    yield closeCounted(open, close)
+    open = rest
   }
+  const whole = open.length === plan.promptsPerStep && open.every(group => group.rollouts.length === group.size)
+  const trained = !onPolicy && (clean || plan.allowPartial || (whole && lastBarrier === undefined))
+  if (open.length > 0 && trained) yield closeCounted(open, close)
+  const dropped = open.length
+  if ((clean || plan.allowPartial) && dropped === 0) return
+  throw new FatalError(
+    'E_EARLY_END',
+    `the input ended early${dropped > 0 ? `, within a step: its ${dropped} groups were dropped` : ''}; ` +
+      'run the same command again with --resume, or take what there is with --allow-partial (files only)',
+  )
 }
 
 /** Closes a step that no barrier marks: groups are numbered as they came. */

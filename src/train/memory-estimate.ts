@@ -52,10 +52,10 @@ export function memoryLines(
   rows: number,
 ): string[] {
   return [
-    `memory: about ${size(total)}`,
+    `memory: at most about ${size(total)}`,
     `  frozen weights, fp32: ${size(weights)}`,
     `  adapter of ${adapterParameters.toLocaleString('en')} parameters, with gradients and Adam's m and v: ${size(adapter)}`,
-    `  activations: ${size(activations)} for a pass of ${rows} rows, ${size(perRow)} each`,
+    `  activations: up to ${size(activations)}, ${size(perRow)} for each of ${rows} token rows of a pass`,
     `  logits: ${size(head)} at once`,
   ]
 }

@@ -1,6 +1,6 @@
+import { modelDirectory } from '../policy/parse-policy.js'
 import { startingShape } from './init-adapter.js'
 import { defaultRowsPerPass, estimateMemory, memoryLines } from './memory-estimate.js'
-import { modelDirectory } from './model-directory.js'
 import { readModelShape } from './model-shape.js'
 import { createSchedule, needsTotal } from './schedule.js'
 import { checkOptions, type Method, type PolicyOptions, type WeightedOptions } from './settings.js'

@@ -4,10 +4,10 @@ import { loadEngine } from '../engine/load.js'
 import type { Engine, LoraConfig, Model } from '../engine/types.js'
 import { adapterDigest, modelDigest } from '../model/model-digest.js'
 import { createTokenizer } from '../model/tokenizer.js'
+import { modelDirectory } from '../policy/parse-policy.js'
 import type { Output } from '../record/item.js'
 import { startingShape } from './init-adapter.js'
 import { defaultRowsPerPass } from './memory-estimate.js'
-import { modelDirectory } from './model-directory.js'
 import { readModelShape } from './model-shape.js'
 import { checkOut, type HeldDirectory, holdRunDirectory, placeAdapter } from './run-directory.js'
 import type { Runtime } from './runtime.js'
@@ -64,8 +64,9 @@ async function prepare(options: CommonOptions, runtime: Runtime, modelDir: strin
   const lora = startingShape(options, runtime.given)
   const shape = readModelShape(modelDir)
   const engine = loadEngine()
+  const backend = options.device === 'reference-remote' ? 'reference-remote' : 'reference'
   const realVocab = tokenizerRows(modelDir)
-  const model = await engine.loadModel(modelDir, { backend: 'reference', threads: options.threads, ...(realVocab ? { realVocab } : {}) })
+  const model = await engine.loadModel(modelDir, { backend, threads: options.threads, ...(realVocab ? { realVocab } : {}) })
   return {
     engine,
     model,

@@ -31,7 +31,7 @@ export type CommonOptions = {
   keep: number
   allowPartial: boolean
   threads: number
-  device: 'auto' | 'cpu'
+  device: 'auto' | 'cpu' | 'reference' | 'reference-remote'
 }
 
 /** Of `sft` and `awr`. */

@@ -111,8 +111,6 @@ function collectPlan(
     lag: options.lag,
     runId: session.runId,
     allowPartial: options.allowPartial,
-    barriersAnnounced: () =>
-      runtime.upstream().some(({ stage, options: said }) => stage === 'rollout' && said['prompts-per-step'] !== undefined),
     cleanEnd: runtime.cleanEnd,
     aborted: () => runtime.signal.aborted,
     warn: runtime.warn,

@@ -12,7 +12,6 @@ function plan(over: Partial<CollectPlan> = {}): CollectPlan {
     lag: 0,
     runId,
     allowPartial: false,
-    barriersAnnounced: () => false,
     cleanEnd: () => true,
     aborted: () => false,
     warn: () => {},
@@ -46,8 +45,10 @@ t.test('without barriers by P groups, numbered as they come', async t =>
 )
 
 t.test('a barrier wins over the default of --prompts-per-step', async t => {
-  const four = [group('a', 0, 2), group('b', 1, 2), group('c', 2, 2), group('d', 3, 2)]
-  t.same((await steps(stream(...four, barrier(0, 4)), { barriersAnnounced: () => true })).length, 1)
+  const other = { policy: { kind: 'native' as const, name: 'm', run_id: 'o'.repeat(64), version: 0 } }
+  const three = () => ['a', 'b', 'c'].map((id, index) => group(id, index, 1, other))
+  t.same(await steps(stream(...three(), barrier(0, 3))), ['0/3: 0(a.0) 1(b.0) 2(c.0)'])
+  t.same(await steps(stream(...three())), ['0/2: 0(a.0) 1(b.0)', '1/1: 0(c.0)'], 'none came after all')
   t.same((await steps(stream(a(), barrier(0, 1), b(), barrier(1, 2)))).length, 2)
 })
 
@@ -99,10 +100,17 @@ t.test('early end', async t => {
   }
   await t.rejects(run(stream(a(), barrier(0, 1), b()), early), {
     code: 'E_EARLY_END',
-    message: /1 groups of an unfinished step were dropped: run the same command again with --resume/,
+    message: /^the input ended early, within a step: its 1 groups were dropped; run the same command again with --resume/,
   })
   t.same(seen, ['0/2: 0(a.0 a.1)'], 'whole steps are trained, the partial one is dropped')
   await t.rejects(run(stream(a(), barrier(0, 1)), early), { code: 'E_EARLY_END' }, 'an early end is one even between steps')
+  await t.rejects(run(stream(a(), b()), early), { code: 'E_EARLY_END' })
+  t.equal(seen.length, 1, 'P whole groups are a whole step')
+  const ours = [group('a', 0, 2, ofRun(0)), group('b', 1, 2, ofRun(0))]
+  for (const over of [early, {}]) {
+    await t.rejects(run(stream(...ours), over), { code: 'E_EARLY_END', message: /its 2 groups were dropped/ })
+    t.same(seen, [], 'but on-policy only its barrier makes it one')
+  }
   await run(stream(a(), barrier(0, 1), b()), { ...early, allowPartial: true })
   t.equal(seen.length, 2)
   await run(stream(a()), { ...early, aborted: () => true })
