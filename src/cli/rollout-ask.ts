@@ -26,7 +26,12 @@ export async function* ask({ repo: path, issue, store }: RolloutValues, { sample
     if (sampler.samples === 1) for (const line of turnLines(++turns, turn)) context.say(line)
   }
   context.count.in++
-  const { rollouts, faults, cached } = await sampleGroup({ ...sampler, openTree: async () => tree, watch }, instance, { pass: 0, index: 0 }, context.signal)
+  const { rollouts, faults, cached } = await sampleGroup(
+    { ...sampler, openTree: async () => tree, watch },
+    instance,
+    { pass: 0, index: 0 },
+    context.signal,
+  )
   if (faults[0]) throw faults[0]
   if (cached) context.count.cached++
   for (const rollout of rollouts) {

@@ -4,10 +4,14 @@ import { toolOptions } from './tool-options.js'
 import { storeOption } from './worktree-options.js'
 
 export const rolloutOptions = {
-  policy: option.string(undefined, 'who answers: native:MODEL[@ADAPTER], openai:URL[#NAME], bm25[:K], lexical (default with --repo) or replay:FILE', {
-    metavar: 'POLICY',
-    decides: false, // it says where a policy is; what it is stands in every rollout
-  }),
+  policy: option.string(
+    undefined,
+    'who answers: native:MODEL[@ADAPTER], openai:URL[#NAME], bm25[:K], lexical (default with --repo) or replay:FILE',
+    {
+      metavar: 'POLICY',
+      decides: false, // it says where a policy is; what it is stands in every rollout
+    },
+  ),
   samplesPerPrompt: option.integer(1, 'rollouts of each instance: one group', { alias: 'n', min: 1, max: 4096, metavar: 'N' }),
   promptsPerStep: option.integer(undefined, 'groups of one step of training; numbers the groups', { min: 1, metavar: 'N' }),
   recipe: option.choice(['codegrep'], undefined, "a paper's settings where you say nothing: sampling, limits, samples; prints them"),
@@ -24,27 +28,49 @@ export const rolloutOptions = {
   greedy: option.flag('always the likeliest token: --temperature 0'),
 
   maxTokens: option.integer(4096, 'generated tokens of one rollout', { min: 1, metavar: 'N' }),
-  maxTurnTokens: option.integer(undefined, "generated tokens of one turn; default the model's own limit, else --max-tokens", { min: 1, metavar: 'N' }),
+  maxTurnTokens: option.integer(undefined, "generated tokens of one turn; default the model's own limit, else --max-tokens", {
+    min: 1,
+    metavar: 'N',
+  }),
   maxContext: option.integer(undefined, "tokens of one rollout's context; default the model's own limit", { min: 16, metavar: 'N' }),
   maxTurns: option.integer(4, 'turns of one rollout, the answering one included', { min: 1, max: 1000, metavar: 'N' }),
   maxCalls: option.integer(8, 'calls of one turn that are run', { min: 1, max: 64, metavar: 'N' }),
   maxIssueChars: option.integer(undefined, "characters of an issue; default the model's own limit, else 16000", { min: 1, metavar: 'N' }),
   ...toolOptions,
 
-  concurrency: option.integer(64, 'rollouts at once, so that their turns share batches; the output does not depend on it', { min: 1, max: 4096, metavar: 'N', decides: false }),
+  concurrency: option.integer(64, 'rollouts at once, so that their turns share batches; the output does not depend on it', {
+    min: 1,
+    max: 4096,
+    metavar: 'N',
+    decides: false,
+  }),
   device: option.string('auto', 'where a native model runs: auto or cpu', { metavar: 'DEVICE', decides: false }),
-  threads: option.integer(0, 'threads of a native model; 0: one a core; results do not depend on it', { min: 0, max: 1024, metavar: 'N', decides: false }),
-  tokenizer: option.string(undefined, "openai: send and get token ids, by this checkpoint's tokenizer and template; default chat, text only", { metavar: 'DIR' }),
+  threads: option.integer(0, 'threads of a native model; 0: one a core; results do not depend on it', {
+    min: 0,
+    max: 1024,
+    metavar: 'N',
+    decides: false,
+  }),
+  tokenizer: option.string(
+    undefined,
+    "openai: send and get token ids, by this checkpoint's tokenizer and template; default chat, text only",
+    { metavar: 'DIR' },
+  ),
   keyFile: option.string(undefined, 'openai: file whose first line is the key; default $OPENAI_API_KEY', { metavar: 'FILE' }),
   requestTimeout: option.number(600, 'openai: seconds for one reply', { min: 0.1, metavar: 'SEC', decides: false }),
   retries: option.integer(2, 'openai: tries after the first', { min: 0, max: 100, metavar: 'N', decides: false }),
 
-  onPolicy: option.string(undefined, 'sample for a trainer that publishes in this directory: its steps, versions and sizes', { metavar: 'DIR' }),
+  onPolicy: option.string(undefined, 'sample for a trainer that publishes in this directory: its steps, versions and sizes', {
+    metavar: 'DIR',
+  }),
   wait: option.number(120, 'with --on-policy: seconds to wait for the trainer to begin', { min: 0, metavar: 'SEC', decides: false }),
   dropLast: option.flag('with --on-policy: leave a last, smaller step out'),
 
   store: storeOption,
-  repo: option.string(undefined, 'ask about the local repository at or above this directory, at its HEAD', { metavar: 'PATH', decides: false }),
+  repo: option.string(undefined, 'ask about the local repository at or above this directory, at its HEAD', {
+    metavar: 'PATH',
+    decides: false,
+  }),
   issue: option.string(undefined, 'with --repo: file with the issue; - is standard input', { metavar: 'FILE' }),
 }
 
@@ -86,13 +112,17 @@ export function resolveOptions(options: Values, given: (name: string) => boolean
     }
   }
   if (options.greedy) {
-    if (given('temperature') && options.temperature !== 0) throw new UsageError('--greedy and --temperature contradict each other: give one of them')
+    if (given('temperature') && options.temperature !== 0)
+      throw new UsageError('--greedy and --temperature contradict each other: give one of them')
     resolved['temperature'] = 0
   }
   resolved['policy'] = options.policy ?? (options.repo === undefined ? undefined : 'lexical')
   if (resolved['policy'] === undefined) throw new UsageError('who answers? say --policy, for example --policy lexical')
-  if (options.onPolicy !== undefined && options.repo !== undefined) throw new UsageError('--on-policy and --repo contradict each other: give one of them')
-  if ((options.repo === undefined) !== (options.issue === undefined)) throw new UsageError('--repo PATH and --issue FILE go together: give both')
-  if (options.onPolicy === undefined && (given('wait') || given('dropLast'))) throw new UsageError('--wait and --drop-last belong to --on-policy DIR')
+  if (options.onPolicy !== undefined && options.repo !== undefined)
+    throw new UsageError('--on-policy and --repo contradict each other: give one of them')
+  if ((options.repo === undefined) !== (options.issue === undefined))
+    throw new UsageError('--repo PATH and --issue FILE go together: give both')
+  if (options.onPolicy === undefined && (given('wait') || given('dropLast')))
+    throw new UsageError('--wait and --drop-last belong to --on-policy DIR')
   return { options: resolved as RolloutValues, lines }
 }

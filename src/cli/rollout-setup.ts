@@ -16,12 +16,20 @@ import type { Context } from './command.js'
 import type { RolloutValues } from './rollout-options.js'
 import { toolsetOf } from './tool-options.js'
 
-export type Setup = { policy: Policy; chat?: ChatThread; native?: NativeModel; settings: RolloutSettings; sampler: Sampler; close(): Promise<void> }
+export type Setup = {
+  policy: Policy
+  chat?: ChatThread
+  native?: NativeModel
+  settings: RolloutSettings
+  sampler: Sampler
+  close(): Promise<void>
+}
 
 /** Opens what the options name: policy, words, tools. The caller closes it. */
 export async function setUp(options: RolloutValues, context: Context): Promise<Setup> {
   const spec = parsePolicy(options.policy)
-  if (options.onPolicy !== undefined && spec.kind !== 'native') throw new UsageError(`--on-policy takes --policy native:MODEL, not ${options.policy}`)
+  if (options.onPolicy !== undefined && spec.kind !== 'native')
+    throw new UsageError(`--on-policy takes --policy native:MODEL, not ${options.policy}`)
   if (options.onPolicy !== undefined && spec.kind === 'native' && spec.adapter !== null)
     throw new UsageError(`--on-policy takes the adapters from ${options.onPolicy}: leave out @${spec.adapter}`)
   const toolset = toolsetOf(options)
@@ -83,7 +91,8 @@ export async function setUp(options: RolloutValues, context: Context): Promise<S
 function contextOf(asked: number | undefined, chat: ChatThread | undefined): number {
   if (!chat) return asked ?? Number.MAX_SAFE_INTEGER
   const most = Math.min(chat.maxPositions, chat.settings.context ?? chat.maxPositions)
-  if (asked !== undefined && asked > chat.maxPositions) throw new UsageError(`--max-context ${asked}: the model has ${chat.maxPositions} positions`)
+  if (asked !== undefined && asked > chat.maxPositions)
+    throw new UsageError(`--max-context ${asked}: the model has ${chat.maxPositions} positions`)
   return asked ?? most
 }
 

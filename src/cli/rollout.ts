@@ -26,7 +26,10 @@ export default command({
   options: rolloutOptions,
   examples: [
     ['the scripted agent on prepared instances', 'cg-worktree tasks.jsonl | cg-rollout --policy lexical > lexical.ndjson'],
-    ['eight samples of a model with an adapter', 'cg-worktree tasks.jsonl | cg-rollout --policy native:model@adapter -n 8 > rollouts.ndjson'],
+    [
+      'eight samples of a model with an adapter',
+      'cg-worktree tasks.jsonl | cg-rollout --policy native:model@adapter -n 8 > rollouts.ndjson',
+    ],
     ['one question about this repository', 'cg-rollout --repo . --issue issue.txt'],
     [
       'on-policy training',

@@ -1,6 +1,6 @@
-import { answerText } from './call-text.js'
 import { type Bm25, bm25, inBm25Corpus } from '../index/bm25.js'
 import type { Tree } from '../tools/tree.js'
+import { answerText } from './call-text.js'
 import type { Policy } from './policy.js'
 
 /** Indexes kept: neighbouring instances often share a tree. */

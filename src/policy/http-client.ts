@@ -113,10 +113,17 @@ function retryAfter(headers: Headers): number | undefined {
 
 function errorOf(text: string): { code?: string; message: string } {
   try {
-    const { error, detail, message } = JSON.parse(text) as { error?: { code?: unknown; type?: unknown; message?: unknown } | string; detail?: unknown; message?: unknown }
+    const { error, detail, message } = JSON.parse(text) as {
+      error?: { code?: unknown; type?: unknown; message?: unknown } | string
+      detail?: unknown
+      message?: unknown
+    }
     const said = typeof error === 'string' ? error : (error?.message ?? message ?? detail)
     const code = typeof error === 'object' ? (error.code ?? error.type) : undefined
-    return { ...(typeof code === 'string' ? { code } : {}), message: oneLine(typeof said === 'string' ? said : JSON.stringify(said ?? text)) }
+    return {
+      ...(typeof code === 'string' ? { code } : {}),
+      message: oneLine(typeof said === 'string' ? said : JSON.stringify(said ?? text)),
+    }
   } catch {
     return { message: oneLine(text.replace(/<[^>]*>/g, ' ')) || 'no explanation' }
   }

@@ -63,10 +63,15 @@ function turnOf(reply: unknown, prompt: Int32Array, chat: ChatThread, base: stri
     throw new FatalError('E_SERVER_IDS', `${base}: the server changed the prompt's tokens: its model is not the one of --tokenizer`)
   const outside = ids.find(id => id >= chat.tokenizer.vocab)
   if (logprobs.length !== ids.length || logprobs.some(p => typeof p !== 'number') || outside !== undefined)
-    throw new RecordFault('E_SERVER', `${base}: ${ids.length} ids and ${logprobs.length} log-probs do not fit the vocabulary of --tokenizer`, true)
+    throw new RecordFault(
+      'E_SERVER',
+      `${base}: ${ids.length} ids and ${logprobs.length} log-probs do not fit the vocabulary of --tokenizer`,
+      true,
+    )
   const cut = choice.finish_reason === 'length'
   const ended = ids.length > 0 && chat.stopIds.includes(ids.at(-1)!)
-  if (!cut && !ended) throw new RecordFault('E_SERVER', `${base}: the reply leaves out the end-of-turn token: it cannot be continued token by token`)
+  if (!cut && !ended)
+    throw new RecordFault('E_SERVER', `${base}: the reply leaves out the end-of-turn token: it cannot be continued token by token`)
   return {
     text: chat.tokenizer.decode(ended ? ids.slice(0, -1) : ids),
     ids: Int32Array.from(ids),

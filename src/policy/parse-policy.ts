@@ -40,10 +40,13 @@ export function parsePolicy(text: string): PolicySpec {
     case 'native': {
       if (!rest) throw new UsageError(`--policy ${text}: which model? write native:MODEL, a directory or a name in $CG_MODELS`)
       const at = rest.lastIndexOf('@')
-      return at > 0 ? { kind, model: modelDirectory(rest.slice(0, at)), adapter: directory(rest.slice(at + 1), 'adapter') } : { kind, model: modelDirectory(rest), adapter: null }
+      return at > 0
+        ? { kind, model: modelDirectory(rest.slice(0, at)), adapter: directory(rest.slice(at + 1), 'adapter') }
+        : { kind, model: modelDirectory(rest), adapter: null }
     }
     case 'openai': {
-      if (!/^https?:\/\/./.test(rest)) throw new UsageError(`--policy ${text}: write openai:URL, for example openai:http://localhost:8000/v1`)
+      if (!/^https?:\/\/./.test(rest))
+        throw new UsageError(`--policy ${text}: write openai:URL, for example openai:http://localhost:8000/v1`)
       const [base, model] = rest.split(/#(.*)/s)
       return { kind, base: base!, ...(model ? { model } : {}) }
     }
@@ -124,7 +127,9 @@ function meant(text: string): string {
   if (/\.(nd)?jsonl?(\.gz)?$/.test(text)) return `; did you mean replay:${text}`
   if (existsSync(text.split('@')[0]!)) return `; did you mean native:${text}`
   const [kind] = split(text.toLowerCase())
-  const close = ['native', 'openai', 'bm25', 'lexical', 'replay'].find(known => kind === known || (kind.length > 2 && (known.startsWith(kind.slice(0, 3)) || distance(kind, known) <= 2)))
+  const close = ['native', 'openai', 'bm25', 'lexical', 'replay'].find(
+    known => kind === known || (kind.length > 2 && (known.startsWith(kind.slice(0, 3)) || distance(kind, known) <= 2)),
+  )
   return close ? `; did you mean ${close}` : ''
 }
 

@@ -18,7 +18,10 @@ export async function replayPolicy(file: string): Promise<Policy> {
     const { instance_id, sample, turns, stop } = item.record
     const key = `${instance_id}\0${sample}`
     if (recorded.has(key))
-      throw new FatalError('E_REPLAY', `${file}:${item.origin.line}: a second rollout of ${instance_id}, sample ${sample}: keep one of them`)
+      throw new FatalError(
+        'E_REPLAY',
+        `${file}:${item.origin.line}: a second rollout of ${instance_id}, sample ${sample}: keep one of them`,
+      )
     const texts = turns.map(turn => turn.text)
     recorded.set(key, stop === 'fault' ? undefined : texts)
     hash.update(JSON.stringify([instance_id, sample, stop === 'fault', texts]))

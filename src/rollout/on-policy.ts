@@ -49,7 +49,8 @@ export async function* onPolicy(input: AsyncIterable<Item>, options: OnPolicyOpt
     else yield item
   }
   if (context.signal.aborted) return
-  if (!context.cleanEnd()) throw new FatalError('E_EARLY_END', 'the instances ended early: other instances would make another run; run the pipe again')
+  if (!context.cleanEnd())
+    throw new FatalError('E_EARLY_END', 'the instances ended early: other instances would make another run; run the pipe again')
   const run = await waitForRun(dir, options.waitMs, clock, context.signal)
   if (!run) return
   agree(run, options)
@@ -92,7 +93,13 @@ async function* sampleStep(
   const stop = new AbortController()
   const onAbort = () => stop.abort(signal.reason)
   signal.addEventListener('abort', onAbort, { once: true })
-  const whole: Sampler = { ...sampler, policy, samples: run.samples_per_prompt, table: 'on-policy', settings: { ...settings, seed: run.seed } }
+  const whole: Sampler = {
+    ...sampler,
+    policy,
+    samples: run.samples_per_prompt,
+    table: 'on-policy',
+    settings: { ...settings, seed: run.seed },
+  }
   const running = plan.prompts.map(({ item, pass }, index) => sampleGroup(whole, item.record, { pass, index }, stop.signal))
   for (const group of running) group.catch(() => {}) // a failure is met in order, below
   try {
@@ -111,7 +118,14 @@ async function* sampleStep(
 }
 
 /** Waits until a version is committed; false after an abort. */
-async function arrived(dir: string, version: number, run: RunFile, trainer: TrainerWatch, clock: Clock, signal: AbortSignal): Promise<boolean> {
+async function arrived(
+  dir: string,
+  version: number,
+  run: RunFile,
+  trainer: TrainerWatch,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<boolean> {
   let looked = Number.NEGATIVE_INFINITY
   while (!signal.aborted) {
     if (await committedVersion(dir, version, run)) return true
@@ -154,8 +168,11 @@ function agree(run: RunFile, { dir, model, stated }: OnPolicyOptions): void {
     new UsageError(`${flag} ${here} contradicts ${dir}/run.json (${there}): leave it out, the trainer decides it`)
   if (stated.promptsPerStep !== undefined && stated.promptsPerStep !== run.prompts_per_step)
     throw differs('--prompts-per-step', stated.promptsPerStep, run.prompts_per_step)
-  if (stated.samples !== undefined && stated.samples !== run.samples_per_prompt) throw differs('--samples-per-prompt', stated.samples, run.samples_per_prompt)
+  if (stated.samples !== undefined && stated.samples !== run.samples_per_prompt)
+    throw differs('--samples-per-prompt', stated.samples, run.samples_per_prompt)
   if (stated.seed !== undefined && stated.seed !== run.seed) throw differs('--seed', stated.seed, run.seed)
   if (model.modelSha256 !== run.model_sha256)
-    throw new UsageError(`--policy: the model's digest is ${model.modelSha256.slice(0, 12)}…, the trainer's ${run.model_sha256.slice(0, 12)}…: give both the same model`)
+    throw new UsageError(
+      `--policy: the model's digest is ${model.modelSha256.slice(0, 12)}…, the trainer's ${run.model_sha256.slice(0, 12)}…: give both the same model`,
+    )
 }

@@ -29,7 +29,10 @@ export async function waitForRun(dir: string, waitMs: number, clock: Clock, sign
     const run = await readJson(join(dir, 'run.json'), runFile)
     if (run) return run
     if (clock.now() - began >= waitMs)
-      throw new FatalError('E_NO_RUN', `${dir}: no run.json after ${waitMs / 1000} s: start cg-train grpo --publish ${dir}, or raise --wait`)
+      throw new FatalError(
+        'E_NO_RUN',
+        `${dir}: no run.json after ${waitMs / 1000} s: start cg-train grpo --publish ${dir}, or raise --wait`,
+      )
     await clock.sleep(50, signal)
   }
   return undefined
@@ -42,12 +45,19 @@ export async function newestVersion(dir: string): Promise<number> {
 }
 
 /** Directory and policy.json of a committed version; undefined: not there (yet). Throws FatalError E_OTHER_RUN for one of another run. */
-export async function committedVersion(dir: string, version: number, run: RunFile): Promise<{ path: string; policy: PolicyFile } | undefined> {
+export async function committedVersion(
+  dir: string,
+  version: number,
+  run: RunFile,
+): Promise<{ path: string; policy: PolicyFile } | undefined> {
   const path = join(dir, versionName(version))
   const policy = await readJson(join(path, 'policy.json'), policyFile)
   if (!policy) return undefined
   if (policy.run_id !== run.run_id || policy.version !== version)
-    throw new FatalError('E_OTHER_RUN', `${path}: policy.json is of run ${policy.run_id}, version ${policy.version}: two trainers used this directory; begin in an empty one`)
+    throw new FatalError(
+      'E_OTHER_RUN',
+      `${path}: policy.json is of run ${policy.run_id}, version ${policy.version}: two trainers used this directory; begin in an empty one`,
+    )
   return { path, policy }
 }
 

@@ -24,7 +24,7 @@ export type Sampler = {
   watch?: ((turn: Turn) => void) | undefined
 }
 
-export type SampledGroup = { rollouts: Rollout[]; faults: RecordFault[]; /** Every member came from the cache. */ cached: boolean }
+export type SampledGroup = { rollouts: Rollout[]; faults: RecordFault[] /** Every member came from the cache. */; cached: boolean }
 
 /**
  * All rollouts of one instance, in order. Members that are in the cache are not run again, and come out with the same bytes.
@@ -40,7 +40,8 @@ export async function sampleGroup(
 ): Promise<SampledGroup> {
   const { policy, settings, samples, cache, table } = sampler
   // Not left to openTree: whether an instance can be rolled out must not depend on what is cached.
-  if (!instance.worktree) throw new RecordFault('E_NO_WORKTREE', `${instance.instance_id} has no worktree: put cg-worktree before this command`)
+  if (!instance.worktree)
+    throw new RecordFault('E_NO_WORKTREE', `${instance.instance_id} has no worktree: put cg-worktree before this command`)
   if (signal) setMaxListeners(0, signal) // one a member and call
   const content = instanceDigest(instance)
   const group = { id: rolloutId(content, policy.identity, policy.scripted, settings, { pass }), size: samples, index }

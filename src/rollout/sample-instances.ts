@@ -15,7 +15,12 @@ export type InstancesContext = StageContext & { count: { cached: number }; cache
 export async function* sampleInstances(
   input: AsyncIterable<Item>,
   sampler: Sampler,
-  { jobs, promptsPerStep, precious, context }: { jobs: number; promptsPerStep?: number | undefined; precious: boolean; context: InstancesContext },
+  {
+    jobs,
+    promptsPerStep,
+    precious,
+    context,
+  }: { jobs: number; promptsPerStep?: number | undefined; precious: boolean; context: InstancesContext },
 ): AsyncGenerator<Output> {
   const seen = passCounter()
   let groups = 0

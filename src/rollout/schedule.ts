@@ -22,7 +22,10 @@ export type ScheduleOptions = {
  *
  * The same instances give the same steps in whatever order they came in.
  */
-export function* stepPlans(items: readonly InstanceItem[], { seed, promptsPerStep, steps, dropLast }: ScheduleOptions): Generator<StepPlan> {
+export function* stepPlans(
+  items: readonly InstanceItem[],
+  { seed, promptsPerStep, steps, dropLast }: ScheduleOptions,
+): Generator<StepPlan> {
   const digests = items.map(item => instanceDigest(item.record))
   const seen = passCounter()
   let step = 0

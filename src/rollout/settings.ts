@@ -61,7 +61,13 @@ export function samplingRecord({ sampling, limits, thinking, seed }: RolloutSett
  * (stream contract, "Ids, cache, reruns"). A scripted policy has no chance in it: only its limits count. A model's name is where its files lie; its digests
  * say what it is.
  */
-export function rolloutId(instance: string, policy: PolicyIdentity, scripted: boolean, settings: RolloutSettings, draw: Draw | { pass: number }): string {
+export function rolloutId(
+  instance: string,
+  policy: PolicyIdentity,
+  scripted: boolean,
+  settings: RolloutSettings,
+  draw: Draw | { pass: number },
+): string {
   const { toolset, protocol, limits } = settings
   const { name, ...content } = policy
   return contentId('sample' in draw ? 'rollout' : 'group', [instance], {

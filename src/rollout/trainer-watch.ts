@@ -54,16 +54,21 @@ export function watchTrainer(
       }
       if (trainer) {
         if (trainer.state === 'failed') throw new FatalError('E_TRAINER', `${dir}: the trainer failed: see its messages`)
-        if (trainer.state === 'done') throw new FatalError('E_TRAINER', `${dir}: the trainer is done, and a version that is waited for will not come`)
+        if (trainer.state === 'done')
+          throw new FatalError('E_TRAINER', `${dir}: the trainer is done, and a version that is waited for will not come`)
         if (trainer.host === hostname()) {
           if (isAlive(trainer.pid)) alive = trainer.pid
-          else if (alive === trainer.pid) throw new FatalError('E_TRAINER', `${dir}: the trainer (pid ${trainer.pid}) is gone: run the same command again to go on`)
+          else if (alive === trainer.pid)
+            throw new FatalError('E_TRAINER', `${dir}: the trainer (pid ${trainer.pid}) is gone: run the same command again to go on`)
         }
         unseen(trainer)
       }
       const silent = clock.now() - changed
       if (silent >= patience.silentMs)
-        throw new FatalError('E_TRAINER', `${dir}: nothing was heard of the trainer for ${Math.round(silent / 1000)} s: run the same command again to go on`)
+        throw new FatalError(
+          'E_TRAINER',
+          `${dir}: nothing was heard of the trainer for ${Math.round(silent / 1000)} s: run the same command again to go on`,
+        )
     },
   }
 }
