@@ -1,4 +1,4 @@
-import { linkSync, mkdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RecordFault } from '../record/fault.js'
@@ -54,6 +54,7 @@ async function acquire(file: string, signal?: AbortSignal): Promise<void> {
 }
 
 function take(file: string): boolean {
+  if (existsSync(file)) return false
   const complete = `${file}.${process.pid}.${serial++}`
   writeFileSync(complete, JSON.stringify(thisProcess()))
   try {

@@ -1,5 +1,6 @@
 import { createContext, Script } from 'node:vm'
 import picomatch from 'picomatch'
+import { nameBytes } from '../repo/shown-name.js'
 
 /** Which of `names` match, in order; `timeout`: those found until then. */
 export type GlobResult = { matched: number[]; timeout: boolean }
@@ -12,9 +13,15 @@ export type GlobResult = { matched: number[]; timeout: boolean }
  */
 export function matchGlob(glob: string, names: readonly string[], timeoutMs: number): GlobResult {
   const matched: number[] = []
-  const expression = picomatch.makeRe(rooted(glob), { dot: true, nonegate: true, noextglob: true, maxLength: 4096 })
+  const expression = picomatch.makeRe(plainParentheses(rooted(glob)), {
+    dot: true,
+    nonegate: true,
+    noextglob: true,
+    posix: true,
+    maxLength: 4096,
+  })
   const scan = () => {
-    for (let i = 0; i < names.length; i++) if (expression.test(names[i]!)) matched.push(i)
+    for (let i = 0; i < names.length; i++) if (expression.test(plain(names[i]!))) matched.push(i)
   }
   try {
     // Only vm interrupts a regular expression; the function runs in this realm, the limit holds for it all the same.
@@ -28,6 +35,16 @@ export function matchGlob(glob: string, names: readonly string[], timeoutMs: num
 
 /** Longer globs are refused (in characters). */
 export const longestGlob = 1000
+
+/** Parentheses are characters of a name; the library would take them for a group. */
+function plainParentheses(glob: string): string {
+  return glob.replace(/\\.|[()]/g, found => (found.length === 2 ? found : `\\${found}`))
+}
+
+/** A name that is shown in quotes is matched as what it stands for. */
+function plain(name: string): string {
+  return name.startsWith('"') ? nameBytes(name).toString() : name
+}
 
 function rooted(glob: string): string {
   const bare = glob.replace(/^(?:\.?\/)+/, '')

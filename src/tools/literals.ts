@@ -15,7 +15,7 @@ export function literalsOf(pattern: string): string[] | undefined {
       const escaped = pattern[++i]
       if (escaped === undefined || !'\\.+*?()|[]{}^$#&-~/"\''.includes(escaped)) return undefined
       current += escaped
-    } else if ('.+*?()[]{}^$\n'.includes(c)) return undefined
+    } else if ('.+*?()[{^$\n'.includes(c)) return undefined
     else current += c
   }
   literals.push(current)
