@@ -6,7 +6,9 @@
 #include <fstream>
 #include <set>
 
+#include "core/config.h"
 #include "core/optimizer.h"
+#include "core/rope_table.h"
 #include "core/safetensors.h"
 #include "core/sampling_rules.h"
 #include "core/schedule.h"
@@ -159,6 +161,22 @@ Napi::Value learning_rate(const Napi::CallbackInfo& call) {
   });
 }
 
+Napi::Value rope_rows(const Napi::CallbackInfo& call) {
+  const Napi::Env env = call.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const ModelConfig config = read_config(std::string(call[0].ToString()) + "/config.json");
+    const auto positions = call[1].As<Napi::Int32Array>();
+    const std::vector<double> inverse = inverse_frequencies(config.rope, config.head_dim);
+    std::vector<float> cos, sin;
+    for (size_t i = 0; i < positions.ElementLength(); ++i) append_rope_rows(inverse, positions[i], positions[i] + 1, &cos, &sin);
+    Napi::Object result = Napi::Object::New(env);
+    result.Set("inverse", js_doubles(env, inverse));
+    result.Set("cos", js_floats(env, cos));
+    result.Set("sin", js_floats(env, sin));
+    return result;
+  });
+}
+
 // POLLERR and POLLHUP are always reported; nothing else is asked for.
 Napi::Value reader_gone(const Napi::CallbackInfo& call) {
   pollfd descriptor{call[0].ToNumber().Int32Value(), 0, 0};
@@ -228,6 +246,7 @@ void define_functions(Napi::Env env, Napi::Object exports) {
   add("policyLoss", policy_loss);
   add("sampleDistribution", sample_distribution);
   add("learningRate", learning_rate);
+  add("ropeRows", rope_rows);
   add("readerGone", reader_gone);
   add("adamwStep", adamw);
   add("cpu", cpu);

@@ -232,6 +232,8 @@ export interface Engine {
   sampleDistribution(logits: Float32Array, params: SamplingParams, previousIds: Int32Array): Float64Array
   /** lr of step `step` (from 0). */
   learningRate(schedule: 'constant' | 'linear' | 'cosine', lr: number, step: number, warmup: number, total: number): number
+  /** Rotary tables of the model in `dir` as every batch uses them: inverse frequencies [D/2], cos and sin [positions, D/2]; for checks. */
+  ropeRows(dir: string, positions: Int32Array): { inverse: Float64Array; cos: Float32Array; sin: Float32Array }
   /** POLLERR or POLLHUP on a descriptor: the reader of our output is gone. */
   readerGone(fd: number): boolean
   /** AdamW and clipping on given arrays, as a step applies them; p, m and v are updated in place, step is 1 for the first update; for checks. */

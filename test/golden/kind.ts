@@ -1,7 +1,10 @@
-/** What one case of reference data gave. `error` is the worst deviation in the unit of `bound`, where the kind has one. */
+/** The worst deviation of one quantity of a case, and what it must not exceed. */
+export type Measure = { what: string; error: number; bound: number }
+
+/** What one case of reference data gave. `error` is the worst deviation in the unit of `bound`, where the kind has one; a kind with several quantities has `measures`. */
 export type GoldenResult =
-  | { status: 'passed'; error?: number }
-  | { status: 'failed'; error?: number; message: string }
+  | { status: 'passed'; error?: number; measures?: Measure[] }
+  | { status: 'failed'; error?: number; measures?: Measure[]; message: string }
   | { status: 'not built'; message: string }
 
 /** One kind of reference data: where its cases are in a directory, and how the product is compared with one of them. */
