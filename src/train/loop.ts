@@ -82,7 +82,8 @@ export async function* trainLoop(
     rows += next.rows
     if (next.step < committed.length) {
       compare(next, committed[next.step]!)
-      runtime.count.cached += next.rows
+      // several passes over a file read its rows once
+      runtime.count.cached = Math.min(runtime.count.in, runtime.count.cached + next.rows)
     } else {
       if (next.replayed)
         throw new FatalError(

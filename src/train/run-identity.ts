@@ -73,9 +73,14 @@ export function refuseOtherOptions(before: Record<string, unknown>, now: Record<
   for (const name of new Set([...Object.keys(before), ...Object.keys(now)])) {
     const [then, today] = [before[name], now[name]]
     if (canonical(then ?? null) === canonical(today ?? null)) continue
-    throw new UsageError(`${name} is ${show(today)}, and ${what} was begun with ${show(then)}: give the same options, or another directory`)
+    const shown = notFlags.has(name) ? name : `--${name}`
+    throw new UsageError(
+      `${shown} is ${show(today)}, and ${what} was begun with ${show(then)}: give the same options, or another directory`,
+    )
   }
 }
+
+const notFlags = new Set(['method', 'logprob-kind'])
 
 function show(value: unknown): string {
   return value === undefined || value === null ? 'not set' : typeof value === 'string' ? value : JSON.stringify(value)

@@ -10,7 +10,7 @@ export type Runtime = {
   say(message: string): void
   warn(message: string): void
   progress(done: number, total: number | undefined, words?: string): void
-  count: { cached: number }
+  count: { in: number; cached: number }
   /** The `fault` record that stands for a rollout that cannot be used; throws when the command must end instead. */
   fault(error: RecordFault, of: Known): Fault
   /** Did every upstream stage end well? Known at the end of the input. */

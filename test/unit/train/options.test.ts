@@ -131,9 +131,9 @@ t.test('what decides a run', async t => {
   t.not(runId(run), runId({ ...run, seed: '1' }))
   t.throws(() => refuseOtherOptions(of({}), of({ lr: 0.5 }), 'this run'), {
     name: 'UsageError',
-    message: 'lr is 0.5, and this run was begun with 0.00001: give the same options, or another directory',
+    message: '--lr is 0.5, and this run was begun with 0.00001: give the same options, or another directory',
   })
-  t.throws(() => refuseOtherOptions({ a: null }, { a: 1 }, 'x'), { message: /a is 1, and x was begun with not set/ })
+  t.throws(() => refuseOtherOptions({ a: null }, { a: 1 }, 'x'), { message: /--a is 1, and x was begun with not set/ })
   refuseOtherOptions(of({}), of({}), 'this run')
 })
 
