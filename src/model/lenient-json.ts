@@ -45,7 +45,7 @@ function readValue(r: Reader, depth: number): unknown {
   const found = word.exec(r.text)?.[0] ?? ''
   r.at += found.length
   if (words.has(found)) return words.get(found)
-  if (/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(found)) return Number(found)
+  if (/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(found)) return Number(found)
   throw new SyntaxError(`unexpected ${c ?? 'end'}`)
 }
 
