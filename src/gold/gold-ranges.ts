@@ -1,4 +1,4 @@
-import type { LineRange } from '../score/range-score.js'
+import type { Range } from '../record/schema.js'
 import { goldFile } from './gold-files.js'
 import { type Hunk, isGitlink, type PatchFile } from './patch.js'
 
@@ -16,7 +16,7 @@ export type OldLineCount = (path: string) => number | undefined
  * gitlinks have no range.
  * Without a line count, a hunk that has context but none behind its last change ends the file (rule `hunk`); else nothing clips the end.
  */
-export function goldRanges(files: readonly PatchFile[], oldLineCount: OldLineCount, rule: RangeRule = 'hunk'): LineRange[] {
+export function goldRanges(files: readonly PatchFile[], oldLineCount: OldLineCount, rule: RangeRule = 'hunk'): Range[] {
   return files.flatMap(file => {
     if (file.status === 'A' || file.status === 'C' || file.binary || isGitlink(file)) return []
     const path = goldFile(file)
