@@ -94,13 +94,12 @@ export async function* trainLoop(
       heartbeat?.state('training')
       const { record, faults, stats } = await trainOne(next, session, plan, rows, waited)
       yield* faults
-      if (stats.skipped) {
-        runtime.warn(`step ${next.step}: NaN or infinity in its loss or gradient: skipped, the adapter stays as it was`)
-        if (++skipped >= patience) throw notANumber()
-      } else skipped = 0
       done++
       runtime.progress(done, plan.steps, progressWords(record))
       yield record
+      skipped = stats.skipped ? skipped + 1 : 0
+      if (stats.skipped) runtime.warn(`step ${next.step}: NaN or infinity in its loss or gradient: skipped, the adapter stays as it was`)
+      if (skipped >= patience) throw notANumber()
       if (runtime.signal.aborted) return
       heartbeat?.state('waiting')
       idleSince = performance.now()

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
 import { FatalError } from '../record/fault.js'
 
-/** Reads a file of the run directory and checks it. Throws FatalError E_RUN that names the file and what is wrong with it. */
+/** Reads a file of the run directory and checks it; what comes back has the file's own order of fields. Throws FatalError E_RUN that names the file and what is wrong with it. */
 export function readJson<T>(file: string, schema: z.ZodType<T>): T {
   let value: unknown
   try {
@@ -15,7 +15,7 @@ export function readJson<T>(file: string, schema: z.ZodType<T>): T {
     const [issue] = checked.error.issues
     throw damaged(file, `${issue!.path.join('.')}: ${issue!.message}`)
   }
-  return checked.data
+  return value as T
 }
 
 function damaged(file: string, why: string): FatalError {

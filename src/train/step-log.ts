@@ -51,8 +51,8 @@ function readLog(file: string): Step[] {
 
 function parse(line: string): Step | undefined {
   try {
-    const checked = schema.safeParse(JSON.parse(line))
-    return checked.success ? checked.data : undefined
+    const value = JSON.parse(line) as Step
+    return schema.safeParse(value).success ? value : undefined // as it was written, to the order of its fields
   } catch {
     return undefined
   }
