@@ -16,7 +16,10 @@ const end = chat.tokenizer.added.get('<|im_end|>')!
 t.test('a transcript of plain tool turns is what the template renders', async t => {
   const turns: [text: string, results: string[] | null][] = [
     ['<tool_call>\n{"name": "grep", "arguments": {"pattern": "parse"}}\n</tool_call>', ['a.py:1:def parse():\n[50 of 99 matches shown]']],
-    ['Two more.\n<tool_call>\n{"name": "glob", "arguments": {"pattern": "*"}}\n</tool_call>\n<tool_call>\n{"name": "read", "arguments": {"path": "b"}}\n</tool_call>', ['[no files]', '']],
+    [
+      'Two more.\n<tool_call>\n{"name": "glob", "arguments": {"pattern": "*"}}\n</tool_call>\n<tool_call>\n{"name": "read", "arguments": {"path": "b"}}\n</tool_call>',
+      ['[no files]', ''],
+    ],
     ['<answer>{"files": ["a.py"], "line_ranges": []}</answer>', null],
   ]
   const transcript = openTranscript(chat.open(opening, null))
@@ -67,7 +70,10 @@ t.test('text longer than the other thread’s threshold has the same ids', async
 t.test('a template that forgets is refused', async t => {
   const files = readCheckpointFiles(model)
   const forgetful = `{%- for m in messages %}{%- if m.role != 'assistant' or loop.last %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endif %}{%- endfor %}{%- if add_generation_prompt %}<|im_start|>assistant\n{% endif %}`
-  t.throws(() => createChat({ ...files, template: forgetful }, { thinking: false }), { code: 'E_TEMPLATE', message: /does not keep its prefix/ })
+  t.throws(() => createChat({ ...files, template: forgetful }, { thinking: false }), {
+    code: 'E_TEMPLATE',
+    message: /does not keep its prefix/,
+  })
   const endless = `{%- for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}`
   t.throws(() => createChat({ ...files, template: endless }, { thinking: false }), { code: 'E_TEMPLATE', message: /end-of-turn token/ })
   t.throws(() => createChat({ ...files, template: '{% if %}' }, { thinking: false }), { code: 'E_TEMPLATE', message: /cannot be read/ })

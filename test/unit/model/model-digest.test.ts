@@ -23,7 +23,15 @@ t.test('digests are of contents', async t => {
   // An old file is remembered by size and time, so the second look does not read it; a newer time makes it read again.
   const weights = join(a, 'model.safetensors')
   const long = new Date('2020-01-01T00:00:00Z')
-  for (const name of ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja', 'cg.json', 'model.safetensors'])
+  for (const name of [
+    'config.json',
+    'generation_config.json',
+    'tokenizer.json',
+    'tokenizer_config.json',
+    'chat_template.jinja',
+    'cg.json',
+    'model.safetensors',
+  ])
     utimesSync(join(a, name), long, long)
   t.equal(await modelDigest(a), digest)
   const bytes = readFileSync(weights)

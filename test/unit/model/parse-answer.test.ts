@@ -21,7 +21,13 @@ const cases: [what: string, turn: string, expected: Expected][] = [
   [
     'ranges as objects',
     answer('{"files": [], "line_ranges": [{"path": "a.py", "start": 1, "end": 2}, {"file": "b.py", "start_line": 3, "end_line": 4}]}'),
-    { files: [], ranges: [['a.py', 1, 2], ['b.py', 3, 4]] },
+    {
+      files: [],
+      ranges: [
+        ['a.py', 1, 2],
+        ['b.py', 3, 4],
+      ],
+    },
   ],
   ['ranges as lists', answer('{"files": [], "line_ranges": [["a.py", 5, 5]]}'), { files: [], ranges: [['a.py', 5, 5]] }],
   ['one line', answer('{"files": [], "line_ranges": ["a.py:7"]}'), { files: [], ranges: [['a.py', 7, 7]] }],
@@ -37,7 +43,11 @@ const cases: [what: string, turn: string, expected: Expected][] = [
   ['a bare list', answer('["a.py", "b.py"]'), { files: ['a.py', 'b.py'], parse: 'repaired' }],
   ['one file as text', answer('{"files": "a.py"}'), { files: ['a.py'], parse: 'repaired' }],
   ['what is no path is left out', answer('{"files": ["a.py", 3, null, " "]}'), { files: ['a.py'], parse: 'repaired' }],
-  ['a range that ends before it begins', answer('{"files": ["a.py"], "line_ranges": ["a.py:9-3"]}'), { files: ['a.py'], parse: 'repaired' }],
+  [
+    'a range that ends before it begins',
+    answer('{"files": ["a.py"], "line_ranges": ["a.py:9-3"]}'),
+    { files: ['a.py'], parse: 'repaired' },
+  ],
   ['line 0', answer('{"files": ["a.py"], "line_ranges": [["a.py", 0, 3]]}'), { files: ['a.py'], parse: 'repaired' }],
   ['a range without lines', answer('{"files": ["a.py"], "line_ranges": ["a.py"]}'), { files: ['a.py'], parse: 'repaired' }],
   ['not readable', answer('the file is a.py'), { files: [], parse: 'none' }],

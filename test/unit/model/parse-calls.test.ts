@@ -21,7 +21,11 @@ const cases: [what: string, turn: string, calls: ParsedCall[]][] = [
   ['empty', block(''), [bad('')]],
   ['a last block that is not closed', '<tool_call>\n{"name": "glob", "arguments": {"pattern": "*"}}', [call('glob', { pattern: '*' })]],
   ['no arguments', block('{"name": "glob"}'), [call('glob', {})]],
-  ['arguments that are text with an object', block('{"name": "glob", "arguments": "{\\"pattern\\": \\"*\\"}"}'), [call('glob', { pattern: '*' })]],
+  [
+    'arguments that are text with an object',
+    block('{"name": "glob", "arguments": "{\\"pattern\\": \\"*\\"}"}'),
+    [call('glob', { pattern: '*' })],
+  ],
   ['arguments that are text', block('{"name": "glob", "arguments": "*.py"}'), [call('glob', '*.py')]],
   ['arguments that are a list', block('{"name": "glob", "arguments": ["*"]}'), [call('glob', ['*'])]],
   ['parameters for arguments', block('{"name": "glob", "parameters": {"pattern": "*"}}'), [call('glob', { pattern: '*' })]],

@@ -9,7 +9,8 @@ t.test('brief is exactly these words', async t =>
   t.equal(
     protocol('brief', limits).system,
     'Find the files to change. Tools: grep(pattern, path?, glob?), glob(pattern), read(path, start?, end?).',
-  ))
+  ),
+)
 
 t.test('full states the limits that hold', async t => {
   t.match(protocol('full', { maxTurns: 3, maxCalls: 5 }).system, 'up to 5 tool calls')

@@ -62,4 +62,9 @@ export function settings(limits: Partial<RolloutSettings['limits']> = {}, toolse
   }
 }
 
-export const task: Instance = { instance_id: 'acme__lib-1', repo: 'acme/lib', base_commit: '0'.repeat(40), problem_statement: 'parse() fails' }
+export const task: Instance = {
+  instance_id: 'acme__lib-1',
+  repo: 'acme/lib',
+  base_commit: '0'.repeat(40),
+  problem_statement: 'parse() fails',
+}

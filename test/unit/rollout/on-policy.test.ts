@@ -45,9 +45,18 @@ function directory(t: Test, run: RunFile | null = runFile()) {
 }
 
 const instances = (...ids: string[]): Item[] =>
-  ids.map((id, i) => ({ kind: 'instance', record: { ...task, instance_id: id, problem_statement: id, worktree }, origin: { file: '-', line: i + 1 } }))
+  ids.map((id, i) => ({
+    kind: 'instance',
+    record: { ...task, instance_id: id, problem_statement: id, worktree },
+    origin: { file: '-', line: i + 1 },
+  }))
 
-type Fake = { context: Parameters<typeof onPolicy>[2] & { warnings: string[] }; options: OnPolicyOptions; opened: string[]; stop: AbortController }
+type Fake = {
+  context: Parameters<typeof onPolicy>[2] & { warnings: string[] }
+  options: OnPolicyOptions
+  opened: string[]
+  stop: AbortController
+}
 function fake(dir: string, over: Partial<OnPolicyOptions> = {}, says: () => Policy = () => saying([answer('a.py')])): Fake {
   const opened: string[] = []
   const stop = new AbortController()
@@ -110,7 +119,10 @@ t.test('step k is sampled with exactly version k, and takes P, n and steps from 
     all.map(o => o.kind),
     Array(3).fill(['rollout', 'rollout', 'rollout', 'rollout', 'barrier']).flat(),
   )
-  t.match(barriers(all), [0, 1, 2].map(step => ({ step, version: step, groups: 2 })))
+  t.match(
+    barriers(all),
+    [0, 1, 2].map(step => ({ step, version: step, groups: 2 })),
+  )
   t.notOk(barriers(all).some(b => 'replayed' in b))
   t.same(opened, ['m@v000000', 'm@v000001', 'm@v000002'])
   t.same(
@@ -169,7 +181,10 @@ t.test('a run that is done is replayed from its barriers alone, and everything c
   for (const version of [0, 1, 2, 3]) commit(version)
   const { context, options, opened } = fake(dir)
   const all = await collect(onPolicy(from(instances('a', 'b', 'c')), options, context))
-  t.same(all.map(o => (o as Barrier).replayed), [true, true, true])
+  t.same(
+    all.map(o => (o as Barrier).replayed),
+    [true, true, true],
+  )
   t.same(opened, [])
   t.equal(context.count.cached, 3)
 })
@@ -179,9 +194,15 @@ t.test('without steps: one pass, the last barrier smaller, or left out', async t
   commit(0)
   const { context, options } = fake(dir)
   const all = await collect(onPolicy(from(instances('a', 'b', 'c')), options, context))
-  t.same(barriers(all).map(b => b.groups), [2, 1])
+  t.same(
+    barriers(all).map(b => b.groups),
+    [2, 1],
+  )
   const dropped = await collect(onPolicy(from(instances('a', 'b', 'c')), { ...options, dropLast: true }, context))
-  t.same(barriers(dropped).map(b => b.groups), [2])
+  t.same(
+    barriers(dropped).map(b => b.groups),
+    [2],
+  )
 })
 
 t.test('other records pass first, in place', async t => {
@@ -194,23 +215,37 @@ t.test('other records pass first, in place', async t => {
 })
 
 t.test('refusals', async t => {
-  const attempt = async (t: Test, over: Partial<OnPolicyOptions>, expected: object, run?: RunFile | null) => {
+  const attempt = async (
+    t: Test,
+    over: Partial<OnPolicyOptions>,
+    expected: { message: string | RegExp; [field: string]: string | RegExp },
+    run?: RunFile | null,
+  ) => {
     const { dir, commit } = directory(t, run === undefined ? runFile() : run)
     commit(0)
     const { context, options } = fake(dir)
     await t.rejects(collect(onPolicy(from(instances('a')), { ...options, ...over }, context)), expected)
   }
-  await t.test('no trainer', t => attempt(t, {}, { code: 'E_NO_RUN', message: /no run\.json after 0\.2 s: start cg-train grpo --publish/ }, null))
+  await t.test('no trainer', t =>
+    attempt(t, {}, { code: 'E_NO_RUN', message: /no run\.json after 0\.2 s: start cg-train grpo --publish/ }, null),
+  )
   await t.test('another number of prompts', t =>
-    attempt(t, { stated: { promptsPerStep: 3 } }, { name: 'UsageError', message: /--prompts-per-step 3 contradicts .*run\.json \(2\)/ }))
-  await t.test('another number of samples', t => attempt(t, { stated: { samples: 8 } }, { name: 'UsageError', message: /--samples-per-prompt 8/ }))
+    attempt(t, { stated: { promptsPerStep: 3 } }, { name: 'UsageError', message: /--prompts-per-step 3 contradicts .*run\.json \(2\)/ }),
+  )
+  await t.test('another number of samples', t =>
+    attempt(t, { stated: { samples: 8 } }, { name: 'UsageError', message: /--samples-per-prompt 8/ }),
+  )
   await t.test('another seed', t => attempt(t, { stated: { seed: '1' } }, { name: 'UsageError', message: /--seed 1/ }))
   await t.test('another model', t =>
-    attempt(t, {}, { name: 'UsageError', message: /the model's digest/ }, runFile({ model_sha256: 'b'.repeat(64) })))
+    attempt(t, {}, { name: 'UsageError', message: /the model's digest/ }, runFile({ model_sha256: 'b'.repeat(64) })),
+  )
   await t.test('instances that ended early', async t => {
     const { dir } = directory(t)
     const { context, options } = fake(dir)
-    await t.rejects(collect(onPolicy(from(instances('a')), options, { ...context, cleanEnd: () => false })), { code: 'E_EARLY_END' })
+    await t.rejects(collect(onPolicy(from(instances('a')), options, { ...context, cleanEnd: () => false })), {
+      code: 'E_EARLY_END',
+      message: /ended early/,
+    })
   })
   await t.test('a version of another run', async t => {
     const { dir, commit } = directory(t)
@@ -227,7 +262,10 @@ t.test('refusals', async t => {
     const { dir } = directory(t)
     writeFileSync(join(dir, 'run.json'), '{"run_id": 3}')
     const { context, options } = fake(dir)
-    await t.rejects(collect(onPolicy(from(instances('a')), options, context)), { code: 'E_RUN_DIR', message: /run\.json: not what cg-train writes/ })
+    await t.rejects(collect(onPolicy(from(instances('a')), options, context)), {
+      code: 'E_RUN_DIR',
+      message: /run\.json: not what cg-train writes/,
+    })
   })
 })
 

@@ -97,7 +97,14 @@ t.test('the last allowed turn: its calls are not run', async t => {
 })
 
 t.test('calls beyond the limit are answered, and counted', async t => {
-  const { turns, usage } = await play(saying([Array(10).fill(block('glob', { pattern: '*' })).join('\n'), answer()]))
+  const { turns, usage } = await play(
+    saying([
+      Array(10)
+        .fill(block('glob', { pattern: '*' }))
+        .join('\n'),
+      answer(),
+    ]),
+  )
   t.same(
     turns[0]!.calls.map(call => call.status),
     [...Array(8).fill('ok'), 'not-run', 'not-run'],
@@ -121,7 +128,10 @@ t.test('tokens: spans, log-probs, and the ids that were asked with', async t => 
     spans.map(([start, end]) => end - start),
   )
   t.equal(spans.at(-1)![1], ids.length)
-  t.match(chat.tokenizer.decode(ids), '<tool_response>\nlib/parse.py:3:def parse(line):\n</tool_response><|im_end|>\n<|im_start|>assistant\n<answer>')
+  t.match(
+    chat.tokenizer.decode(ids),
+    '<tool_response>\nlib/parse.py:3:def parse(line):\n</tool_response><|im_end|>\n<|im_start|>assistant\n<answer>',
+  )
 })
 
 t.test('a turn that is cut off ends the rollout without an answer, whatever it holds', async t => {

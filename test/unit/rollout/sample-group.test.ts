@@ -44,7 +44,13 @@ t.test('a group: members in order, adjacent ids, the instance’s own fields', a
 
 t.test('ids are of contents and deciding options', async t => {
   const id = (over: object, rules = settings(), draw = { pass: 0, sample: 0 }, policy: object = {}) =>
-    rolloutId(instanceDigest({ ...task, ...over }), { kind: 'native', name: 'm', model_sha256: 'a'.repeat(64), ...policy }, false, rules, draw)
+    rolloutId(
+      instanceDigest({ ...task, ...over }),
+      { kind: 'native', name: 'm', model_sha256: 'a'.repeat(64), ...policy },
+      false,
+      rules,
+      draw,
+    )
   const own = id({})
   t.equal(id({ worktree: { commit: 'x', tree: 'y' }, target: undefined }), own, 'where the files lie is not among them')
   t.equal(id({}, settings(), undefined, { name: 'elsewhere' }), own, 'nor a model’s name')
@@ -78,11 +84,13 @@ t.test('a hit has the bytes of a miss, and runs nothing', async t => {
 
 t.test('a member that fails is still there', async t => {
   let calls = 0
-  const policy = saying([request => {
-    calls++
-    if (request.sample === 1) throw new RecordFault('E_SERVER', 'status 500')
-    return answer('a.py')
-  }])
+  const policy = saying([
+    request => {
+      calls++
+      if (request.sample === 1) throw new RecordFault('E_SERVER', 'status 500')
+      return answer('a.py')
+    },
+  ])
   const cache = openCache({ file: join(t.testdir(), 'cache.db') })
   t.teardown(() => cache.close())
   const { rollouts, faults } = await sampleGroup(sampler({ policy, cache }), instance, place)
@@ -97,20 +105,25 @@ t.test('a member that fails is still there', async t => {
   t.equal(calls, 4, 'only the failed one is tried again')
 })
 
-t.test('no worktree', async t => t.rejects(sampleGroup(sampler({}), task, place), { code: 'E_NO_WORKTREE', message: /put cg-worktree before this command/ }))
+t.test('no worktree', async t =>
+  t.rejects(sampleGroup(sampler({}), task, place), { code: 'E_NO_WORKTREE', message: /put cg-worktree before this command/ }),
+)
 
 t.test('what is no fault of a record is not hidden', async t =>
-  t.rejects(sampleGroup(sampler({ policy: saying([new TypeError('bug')]) }), instance, place), TypeError))
+  t.rejects(sampleGroup(sampler({ policy: saying([new TypeError('bug')]) }), instance, place), TypeError),
+)
 
 t.test('many at once, as many as allowed', async t => {
   let running = 0
   let most = 0
-  const policy = saying([async () => {
-    most = Math.max(most, ++running)
-    await new Promise(resolve => setTimeout(resolve, 5))
-    running--
-    return answer()
-  }])
+  const policy = saying([
+    async () => {
+      most = Math.max(most, ++running)
+      await new Promise(resolve => setTimeout(resolve, 5))
+      running--
+      return answer()
+    },
+  ])
   const { rollouts } = await sampleGroup(sampler({ policy, samples: 12, limit: createLimit(3) }), instance, place)
   t.equal(rollouts.length, 12)
   t.equal(most, 3)
@@ -118,9 +131,11 @@ t.test('many at once, as many as allowed', async t => {
 
 t.test('an abort stops the group', async t => {
   const stop = new AbortController()
-  const policy = saying([() => {
-    stop.abort(new Error('stopped'))
-    return answer()
-  }])
+  const policy = saying([
+    () => {
+      stop.abort(new Error('stopped'))
+      return answer()
+    },
+  ])
   await t.rejects(sampleGroup(sampler({ policy, samples: 4, limit: createLimit(1) }), instance, place, stop.signal), { message: 'stopped' })
 })

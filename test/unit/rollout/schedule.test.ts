@@ -4,7 +4,11 @@ import { stepPlans } from '#cg/rollout/schedule.js'
 import { task } from './a-policy.js'
 
 const items = (...ids: string[]): Known<'instance'>[] =>
-  ids.map((id, i) => ({ kind: 'instance', record: { ...task, instance_id: id, problem_statement: id }, origin: { file: '-', line: i + 1 } }))
+  ids.map((id, i) => ({
+    kind: 'instance',
+    record: { ...task, instance_id: id, problem_statement: id },
+    origin: { file: '-', line: i + 1 },
+  }))
 const plans = (list: Known<'instance'>[], over: object = {}) => [
   ...stepPlans(list, { seed: '0', promptsPerStep: 2, steps: null, dropLast: false, ...over }),
 ]
@@ -13,7 +17,10 @@ const shape = (list: Known<'instance'>[], over: object = {}) =>
 
 t.test('one pass without a number of steps; the last step is as small as it comes out', async t => {
   const steps = shape(items('a', 'b', 'c', 'd', 'e'))
-  t.same(steps.map(step => step.split(' ').length), [2, 2, 1])
+  t.same(
+    steps.map(step => step.split(' ').length),
+    [2, 2, 1],
+  )
   t.same(steps.join(' ').split(' ').sort(), ['a0', 'b0', 'c0', 'd0', 'e0'])
   t.equal(shape(items('a', 'b', 'c', 'd', 'e'), { dropLast: true }).length, 2)
 })
@@ -23,7 +30,14 @@ t.test('steps run across passes, each instance once a pass', async t => {
   t.equal(steps.length, 6)
   t.same(steps.join(' ').split(' ').sort(), ['a0', 'a1', 'a2', 'a3', 'b0', 'b1', 'b2', 'b3', 'c0', 'c1', 'c2', 'c3'])
   for (const [round, pass] of [0, 1, 2, 3].entries())
-    t.same(steps.join(' ').split(' ').slice(round * 3, round * 3 + 3).map(p => p.slice(1)), [pass, pass, pass].map(String))
+    t.same(
+      steps
+        .join(' ')
+        .split(' ')
+        .slice(round * 3, round * 3 + 3)
+        .map(p => p.slice(1)),
+      [pass, pass, pass].map(String),
+    )
 })
 
 t.test('fewer instances than a step has prompts', async t => t.same(shape(items('a'), { promptsPerStep: 3, steps: 1 }), ['a0 a1 a2']))
