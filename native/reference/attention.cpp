@@ -40,7 +40,7 @@ void ReferenceBackend::attention(Queue& queue, Tensor q_t, Tensor k_t, Tensor v_
     const int64_t blocks = (q.n0 + block - 1) / block;
     threads_.run(blocks * k.n1, 1, 4.0 * pairs * double(q.n1 * D), [&](int64_t task_begin, int64_t task_end) {
       const int64_t most = block * rep;
-      float* memory = scratch(0, most * (D + width + tile_size + 2) + tile_size * (D + width));
+      float* memory = scratch(0, most * (D + width + tile_size + 3) + tile_size * (D + width));
       float* kt = memory;                   // [D][64]
       float* values = kt + D * tile_size;   // [64][width]
       float* o = values + tile_size * width;  // [rows · rep][width], and so on
@@ -48,50 +48,52 @@ void ReferenceBackend::attention(Queue& queue, Tensor q_t, Tensor k_t, Tensor v_
       float* queries = s + most * tile_size;  // [..][D]
       float* m = queries + most * D;
       float* l = m + most;
+      int32_t* seen = reinterpret_cast<int32_t*>(l + most);  // positions of the tile
       for (int64_t task = task_begin; task < task_end; ++task) {
         const int64_t head = task % k.n1, begin = task / k.n1 * block, end = std::min(begin + block, q.n0), count = (end - begin) * rep;
         for_isa([&](auto isa) CG_INLINE_LAMBDA {
           std::memset(o, 0, size_t(count * width) * 4);
-          for (int64_t i = 0; i < count; ++i) {
-            std::memcpy(queries + i * D, q.row(begin + i / rep, head * rep + i % rep), size_t(D) * 4);
-            m[i] = -std::numeric_limits<float>::infinity();
-            l[i] = 0;
-          }
+          for (int64_t row = begin, i = 0; row < end; ++row)
+            for (int64_t h = 0; h < rep; ++h, ++i) {
+              std::memcpy(queries + i * D, q.row(row, head * rep + h), size_t(D) * 4);
+              m[i] = -std::numeric_limits<float>::infinity();
+              l[i] = 0;
+            }
           for_each_tile(table, begin, end, [&](const TileRun& run) CG_INLINE_LAMBDA {
             gather_transposed(k, head, run.slots, run.count, kt);
             gather_dense(v, head, run.slots, run.count, width, values);
             const int64_t first = (run.begin - begin) * rep, last = (run.end - begin) * rep;
-            std::memset(s, 0, size_t((last - first) * tile_size) * 4);
-            tiles_wide(isa, last - first, round_up(run.count, 32), queries + first * D, D, 1, kt, tile_size, D, s, tile_size);
-            for (int64_t i = first; i < last; ++i) {
-              const int64_t seen = table.tile_end(begin + i / rep, run.tile) - run.from;
-              float* p = s + (i - first) * tile_size;
-              for (int64_t j = 0; j < seen; ++j) p[j] *= factor;
-              const float top = max_of(p, seen), now = m[i] > top ? m[i] : top, c = exp_f(m[i] - now);
-              for (int64_t j = 0; j < seen; ++j) p[j] = exp_f(p[j] - now);
-              l[i] = l[i] * c + sum_of(seen, [&](int64_t j) CG_INLINE_LAMBDA { return p[j]; });
-              m[i] = now;
-              for (int64_t d = 0; d < width; ++d) o[i * width + d] *= c;
+            tiles_wide<Chain::begin>(isa, last - first, round_up(run.count, 32), queries + first * D, D, 1, kt, tile_size, D, s + first * tile_size, tile_size);
+            for (int64_t row = run.begin, i = first; row < run.end; ++row) {
+              const int64_t visible = table.tile_end(row, run.tile) - run.from, filled = round_up(visible, lanes);
+              for (int64_t h = 0; h < rep; ++h, ++i) {
+                seen[i] = int32_t(visible);
+                float* p = s + i * tile_size;
+                for (int64_t j = visible; j < filled; ++j) p[j] = -std::numeric_limits<float>::infinity();  // becomes p = 0, which changes no sum
+                for_lanes(filled, [&](int64_t j) CG_INLINE_LAMBDA { p[j] *= factor; });
+                const float top = max_of(p, filled), now = m[i] > top ? m[i] : top, c = exp_f(m[i] - now);
+                for_lanes(filled, [&](int64_t j) CG_INLINE_LAMBDA { p[j] = exp_f(p[j] - now); });
+                l[i] = l[i] * c + sum_of(filled, [&](int64_t j) CG_INLINE_LAMBDA { return p[j]; });
+                m[i] = now;
+                for (int64_t d = 0; d < width; ++d) o[i * width + d] *= c;
+              }
             }
             // Rows of one register tile go together as far as all of them see, then each alone.
             for (int64_t i = first; i < last; i += isa.tile_rows) {
-              const int64_t rows = std::min<int64_t>(isa.tile_rows, last - i);
-              int64_t shared = run.count;
-              for (int64_t r = i; r < i + rows; ++r) shared = std::min(shared, table.tile_end(begin + r / rep, run.tile) - run.from);
-              tiles_wide(isa, rows, width, s + (i - first) * tile_size, tile_size, 1, values, width, shared, o + i * width, width);
-              for (int64_t r = i; r < i + rows; ++r) {
-                const int64_t seen = table.tile_end(begin + r / rep, run.tile) - run.from;
-                if (seen > shared)
-                  tiles_wide(isa, 1, width, s + (r - first) * tile_size + shared, tile_size, 1, values + shared * width, width, seen - shared, o + r * width, width);
-              }
+              const int64_t stop = std::min<int64_t>(i + isa.tile_rows, last), shared = *std::min_element(seen + i, seen + stop);
+              tiles_wide<Chain::go_on>(isa, stop - i, width, s + i * tile_size, tile_size, 1, values, width, shared, o + i * width, width);
+              for (int64_t r = i; r < stop; ++r)
+                if (seen[r] > shared)
+                  tiles_wide<Chain::go_on>(isa, 1, width, s + r * tile_size + shared, tile_size, 1, values + shared * width, width, seen[r] - shared, o + r * width, width);
             }
           });
-          for (int64_t i = 0; i < count; ++i) {
-            const float inverse = 1 / l[i];
-            float* to = out.row(begin + i / rep, head * rep + i % rep);
-            for (int64_t d = 0; d < D; ++d) to[d] = o[i * width + d] * inverse;
-            if (lse.data) lse.row(begin + i / rep)[head * rep + i % rep] = m[i] + log_f(l[i]);
-          }
+          for (int64_t row = begin, i = 0; row < end; ++row)
+            for (int64_t h = 0; h < rep; ++h, ++i) {
+              const float inverse = 1 / l[i];
+              float* to = out.row(row, head * rep + h);
+              for (int64_t d = 0; d < D; ++d) to[d] = o[i * width + d] * inverse;
+              if (lse.data) lse.row(row)[head * rep + h] = m[i] + log_f(l[i]);
+            }
         });
       }
     });

@@ -28,29 +28,28 @@ template <class I, class See>
 CG_INLINE void scores(I isa, const Backward& b, int64_t head, int64_t row0, int64_t count, const float* queries, const float* douts, const float* kt, const float* vt, int64_t columns,
                       float* p, float* ds, const See& see) {
   int32_t visible[tile_size];
-  std::memset(p, 0, size_t(count * tile_size) * 4);
-  std::memset(ds, 0, size_t(count * tile_size) * 4);
-  tiles_wide(isa, count, columns, queries, b.width, 1, kt, tile_size, b.D, p, tile_size);
-  tiles_wide(isa, count, columns, douts, b.width, 1, vt, tile_size, b.D, ds, tile_size);
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t row = row0 + i / b.rep, h = head * b.rep + i % b.rep;
-    const float lse = b.lse.row(row)[h], delta = b.delta[row * b.q.n1 + h];
-    if (i % b.rep == 0) see(row, visible);
-    float *pi = p + i * tile_size, *dsi = ds + i * tile_size;
-    for (int64_t j = 0; j < columns; ++j) {
-      const float e = exp_f(pi[j] * b.factor - lse);
-      dsi[j] = visible[j] ? e * (dsi[j] - delta) * b.factor : 0.0f;
-      pi[j] = visible[j] ? e : 0.0f;
+  tiles_wide<Chain::begin>(isa, count, columns, queries, b.width, 1, kt, tile_size, b.D, p, tile_size);
+  tiles_wide<Chain::begin>(isa, count, columns, douts, b.width, 1, vt, tile_size, b.D, ds, tile_size);
+  for (int64_t row = row0; row < row0 + count / b.rep; ++row) {
+    see(row, visible);
+    for (int64_t h = head * b.rep; h < (head + 1) * b.rep; ++h, p += tile_size, ds += tile_size) {
+      const float lse = b.lse.row(row)[h], delta = b.delta[row * b.q.n1 + h];
+      for_lanes(columns, [&](int64_t j) CG_INLINE_LAMBDA {
+        const float e = exp_f(p[j] * b.factor - lse);
+        ds[j] = visible[j] ? e * (ds[j] - delta) * b.factor : 0.0f;
+        p[j] = visible[j] ? e : 0.0f;
+      });
     }
   }
 }
 
 /// Rows of x for the heads of one group, [count · rep][width].
 CG_INLINE void group_rows(const View<float>& x, int64_t head, int64_t rep, int64_t begin, int64_t end, int64_t width, float* to) {
-  for (int64_t i = 0; i < (end - begin) * rep; ++i) {
-    std::memcpy(to + i * width, x.row(begin + i / rep, head * rep + i % rep), size_t(x.n2) * 4);
-    for (int64_t d = x.n2; d < width; ++d) to[i * width + d] = 0;
-  }
+  for (int64_t row = begin; row < end; ++row)
+    for (int64_t h = head * rep; h < (head + 1) * rep; ++h, to += width) {
+      std::memcpy(to, x.row(row, h), size_t(x.n2) * 4);
+      for (int64_t d = x.n2; d < width; ++d) to[d] = 0;
+    }
 }
 
 void query_gradient(Threads& threads, const Backward& b, double flops) {
@@ -79,11 +78,12 @@ void query_gradient(Threads& threads, const Backward& b, double flops) {
           scores(isa, b, head, run.begin, pairs, queries + first * b.width, douts + first * b.width, kt, vt, columns, p, ds,
                  [&](int64_t row, int32_t* visible) CG_INLINE_LAMBDA {
                    const int64_t seen = b.table.tile_end(row, run.tile) - run.from;
-                   for (int64_t j = 0; j < columns; ++j) visible[j] = j < seen;
+                   for_lanes(columns, [&](int64_t j) CG_INLINE_LAMBDA { visible[j] = j < seen; });
                  });
-          tiles_wide(isa, pairs, b.width, ds, tile_size, 1, keys, b.width, run.count, sums + first * b.width, b.width);
+          tiles_wide<Chain::go_on>(isa, pairs, b.width, ds, tile_size, 1, keys, b.width, run.count, sums + first * b.width, b.width);
         });
-        for (int64_t i = 0; i < count; ++i) std::memcpy(b.dq.row(begin + i / b.rep, head * b.rep + i % b.rep), sums + i * b.width, size_t(b.D) * 4);
+        for (int64_t row = begin, i = 0; row < end; ++row)
+          for (int64_t h = head * b.rep; h < (head + 1) * b.rep; ++h, ++i) std::memcpy(b.dq.row(row, h), sums + i * b.width, size_t(b.D) * 4);
       });
     }
   });
@@ -103,7 +103,7 @@ void key_value_gradient(Threads& threads, const Backward& b, double flops) {
     float* ds = p + most * tile_size;
     int32_t slots[tile_size], ends[tile_size] = {};
     for (int64_t task = task_begin; task < task_end; ++task) {
-      const int64_t head = task % heads, slot0 = task / heads * tile_size, count = std::min(tile_size, R - slot0), columns = round_up(count, 32);
+      const int64_t head = task % heads, slot0 = task / heads * tile_size, count = std::min(tile_size, R - slot0);
       int64_t last = 0;
       for (int64_t j = 0; j < tile_size; ++j) {
         slots[j] = int32_t(slot0 + j);
@@ -116,14 +116,22 @@ void key_value_gradient(Threads& threads, const Backward& b, double flops) {
         std::memset(dk, 0, size_t(2 * tile_size * b.width) * 4);
         for (int64_t begin = slot0; begin < last; begin += block) {
           const int64_t end = std::min(begin + block, last), pairs = (end - begin) * b.rep;
+          int64_t low = tile_size, high = 0;  // the slots that any of these rows sees lie in [low, high)
+          for (int64_t j = 0; j < count; ++j) {
+            if (slots[j] >= end || ends[j] <= begin) continue;
+            low = std::min(low, j);
+            high = j + 1;
+          }
+          if (high == 0) continue;
+          low -= low % lanes;
           group_rows(b.q, head, b.rep, begin, end, b.width, queries);
           group_rows(b.dout, head, b.rep, begin, end, b.width, douts);
-          scores(isa, b, head, begin, pairs, queries, douts, kt, vt, columns, p, ds,
+          scores(isa, b, head, begin, pairs, queries, douts, kt + low, vt + low, round_up(high - low, lanes), p, ds,
                  [&](int64_t row, int32_t* visible) CG_INLINE_LAMBDA {
-                   for (int64_t j = 0; j < columns; ++j) visible[j] = slots[j] <= int32_t(row) && int32_t(row) < ends[j];
+                   for_lanes(round_up(high - low, lanes), [&](int64_t j) CG_INLINE_LAMBDA { visible[j] = slots[low + j] <= int32_t(row) && int32_t(row) < ends[low + j]; });
                  });
-          tiles_wide(isa, count, b.width, ds, 1, tile_size, queries, b.width, pairs, dk, b.width);
-          tiles_wide(isa, count, b.width, p, 1, tile_size, douts, b.width, pairs, dv, b.width);
+          tiles_wide<Chain::go_on>(isa, high - low, b.width, ds, 1, tile_size, queries, b.width, pairs, dk + low * b.width, b.width);
+          tiles_wide<Chain::go_on>(isa, high - low, b.width, p, 1, tile_size, douts, b.width, pairs, dv + low * b.width, b.width);
         }
         for (int64_t j = 0; j < count; ++j) {
           std::memcpy(b.dk.row(slot0 + j, head), dk + j * b.width, size_t(b.D) * 4);

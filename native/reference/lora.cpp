@@ -24,8 +24,7 @@ void multiply(Threads& threads, const View<float>& a, const float* b, int64_t wi
     for_isa([&](auto isa) CG_INLINE_LAMBDA {
       for (int64_t task = begin; task < end; ++task) {
         const int64_t r0 = task * block, rows = std::min(block, a.n0 - r0);
-        std::memset(sums, 0, size_t(rows * width) * 4);
-        tiles_wide(isa, rows, width, a.row(r0), a.s0, 1, b, width, a.n2, sums, width);
+        tiles_wide<Chain::begin>(isa, rows, width, a.row(r0), a.s0, 1, b, width, a.n2, sums, width);
         for (int64_t r = 0; r < rows; ++r) finish(r0 + r, sums + r * width);
       }
     });
@@ -117,13 +116,13 @@ void ReferenceBackend::lora_gradient(Queue& queue, Tensor left_t, Tensor right_t
           const auto join = [&](int64_t top) CG_INLINE_LAMBDA {  // the two last subtrees, the earlier one first
             float* into = sums + (top - 2) * tall * wide;
             const float* from = sums + (top - 1) * tall * wide;
-            for (int64_t i = 0; i < rows * wide; ++i) into[i] += from[i];
+            for (int64_t i = 0; i < rows; ++i)
+              for (int64_t j = 0; j < columns; ++j) into[i * wide + j] += from[i * wide + j];
           };
           int64_t top = 0;
           for (int64_t block = 0; block < blocks; ++block) {
             const int64_t r0 = block * leaf, depth = std::min(leaf, left.n0 - r0);
             float* leaf_sums = sums + top++ * tall * wide;
-            std::memset(leaf_sums, 0, size_t(rows * wide) * 4);
             const float* b = right.row(r0) + q0;
             int64_t b_step = right.s0;
             if (columns < wide) {
@@ -132,8 +131,8 @@ void ReferenceBackend::lora_gradient(Queue& queue, Tensor left_t, Tensor right_t
               b = padded;
               b_step = wide;
             }
-            if (columns <= 16) tiles<16>(isa, rows, left.row(r0) + p0, 1, left.s0, b, b_step, depth, leaf_sums, wide);
-            else tiles<32>(isa, rows, left.row(r0) + p0, 1, left.s0, b, b_step, depth, leaf_sums, wide);
+            if (columns <= 16) tiles<Chain::begin, 16>(isa, rows, left.row(r0) + p0, 1, left.s0, b, b_step, depth, leaf_sums, wide);
+            else tiles<Chain::begin, 32>(isa, rows, left.row(r0) + p0, 1, left.s0, b, b_step, depth, leaf_sums, wide);
             for (int64_t merged = block + 1; merged % 2 == 0; merged /= 2) join(top--);
           }
           for (; top > 1; --top) join(top);

@@ -55,6 +55,13 @@ CG_INLINE float join_lanes(float (&lane)[lanes]) {
   return lane[0];
 }
 
+/// body(j) for j = 0 … n − 1, n a multiple of 32: no remainder that would run one by one.
+template <class Body>
+CG_INLINE void for_lanes(int64_t n, const Body& body) {
+  for (int64_t j = 0; j < n; j += lanes)
+    for (int l = 0; l < lanes; ++l) body(j + l);
+}
+
 template <class Term>
 CG_INLINE float sum_of(int64_t n, const Term& term) {
   float lane[lanes] = {};
