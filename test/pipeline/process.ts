@@ -17,7 +17,9 @@ export function start(
   args: readonly string[],
   { env = {}, cwd, input = '' }: Options = {},
 ): { child: ChildProcess; done: Promise<Result> } {
-  const child = spawn(process.execPath, [script, ...args], { cwd, env: { ...process.env, NO_COLOR: '1', ...env } })
+  // tap gives every child a NODE_OPTIONS with a loader that cannot take a stub without an extension: it is taken away again on the other side.
+  const plain = ['-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath]
+  const child = spawn('/bin/sh', [...plain, script, ...args], { cwd, env: { ...process.env, NO_COLOR: '1', ...env } })
   const done = new Promise<Result>((resolve, reject) => {
     let stdout = ''
     let stderr = ''
@@ -39,6 +41,9 @@ export function start(
 export function run(script: string, args: readonly string[], options: Options = {}): Promise<Result> {
   return start(script, args, options).done
 }
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: it is bash that expands it
+export const echoStatuses = 'echo "${PIPESTATUS[*]}"'
 
 /** Runs a shell line; `$ECHO` is the test command. */
 export function shell(line: string, cwd?: string): Promise<Result> {
