@@ -37,7 +37,11 @@ export default command({
     const all = new Set(both.map(score => score.instance_id)).size
     if (all > difference.instances)
       context.warn(`${all - difference.instances} instances are in one file only and left out of the difference`)
-    yield* tableOutput({ kind: 'table', v: 1, title, gold_rules, rows: tableRows(both), difference }, isText(format, context.terminal))
+    yield* tableOutput(
+      { kind: 'table', v: 1, title, gold_rules, rows: tableRows(both), difference },
+      isText(format, context.terminal),
+      context,
+    )
   },
 })
 

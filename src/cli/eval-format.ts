@@ -1,6 +1,7 @@
 import { tableText } from '../eval/table-text.js'
 import { type Output, textLine } from '../record/item.js'
 import type { Table } from '../record/schema.js'
+import type { Context } from './command.js'
 import { option } from './options.js'
 
 export const formatOption = option.choice(['auto', 'text', 'ndjson'], 'auto', 'lines for a person or a record; auto: lines on a terminal', {
@@ -12,7 +13,9 @@ export function isText(format: 'auto' | 'text' | 'ndjson', terminal: boolean): b
   return format === 'text' || (format === 'auto' && terminal)
 }
 
-/** The table as a record, or as lines for a person. */
-export function tableOutput(table: Table, text: boolean): Output[] {
-  return text ? tableText(table).map(textLine) : [table]
+/** The table as a record, or as lines for a person, which count as one record. */
+export function tableOutput(table: Table, text: boolean, { count }: Context): Output[] {
+  if (!text) return [table]
+  count.out++
+  return tableText(table).map(textLine)
 }

@@ -42,7 +42,7 @@ export default command({
     const scores = collected.finish()
     if (scores.length === 0) return
     for (const message of unequalSets(scores)) context.warn(message)
-    yield* tableOutput({ kind: 'table', v: 1, title, gold_rules: commonRules(scores), rows: tableRows(scores, by) }, text)
+    yield* tableOutput({ kind: 'table', v: 1, title, gold_rules: commonRules(scores), rows: tableRows(scores, by) }, text, context)
   },
 })
 

@@ -68,7 +68,8 @@ export default command({
         return group.rollouts.map(rollout => context.fault(new RecordFault(error.code, error.message, error.retry), rollout))
       }
     })
-    if (equal > 0) context.say(`${equal} of ${groups} groups have equal rewards: advantage 0, nothing to learn from them`)
+    if (equal > 0)
+      context.say(`${equal} of ${groups} groups have a single scored rollout or equal rewards: advantage 0, nothing to learn from them`)
   },
 })
 

@@ -6,10 +6,10 @@
  * queries and paths; a path without white space is one token.
  */
 export function bm25Tokens(text: string): string[] {
-  const tokens: string[] = []
-  for (const piece of text.split(/\s+/)) {
-    const token = piece.replace(/[^a-zA-Z0-9_./]+/g, '').toLowerCase()
-    if (token.length >= 2 && !token.startsWith('http')) tokens.push(token)
-  }
-  return tokens
+  // Deleting before splitting gives the same pieces, and one pass over the text.
+  return text
+    .replace(/[^a-zA-Z0-9_./\s]+/g, '')
+    .toLowerCase()
+    .split(/\s+/)
+    .filter(token => token.length >= 2 && !token.startsWith('http'))
 }

@@ -29,7 +29,7 @@ export function okapi(documents: Iterable<readonly string[]>): Okapi {
     for (const token of tokens) {
       const posting = postings.get(token)
       if (posting === undefined) postings.set(token, [document, 1])
-      else if (posting.at(-2) === document) posting[posting.length - 1]!++
+      else if (posting[posting.length - 2] === document) posting[posting.length - 1]!++
       else posting.push(document, 1)
     }
   }

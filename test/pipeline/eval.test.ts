@@ -62,8 +62,10 @@ t.test('table: broken down, as text', async t => {
 })
 
 t.test('text is for people: no records around it', async t => {
-  const { stdout } = await run('bin/cg-eval', ['table', '--no-cache', '--format=text'], { input: lines(...four) })
+  const { stdout, stderr, status } = await run('bin/cg-eval', ['table', '--no-cache', '--format=text'], { input: lines(...four) })
   t.notMatch(stdout, /\{/)
+  t.match(stderr, /4 in, 1 out/)
+  t.equal(status, 0)
   const piped = await run('bin/cg-eval', ['table', '--no-cache'], { input: lines(...four) })
   t.same(
     records(piped.stdout).map(record => record.kind),

@@ -30,7 +30,7 @@ t.test('a group of equal rewards is counted and has advantage 0', async t => {
     records.map(record => Math.sign(record.advantage as number)),
     [1, -1, 0, 0],
   )
-  t.match(said, '1 of 2 groups have equal rewards: advantage 0, nothing to learn from them')
+  t.match(said, '1 of 2 groups have a single scored rollout or equal rewards: advantage 0, nothing to learn from them')
 })
 
 t.test('a rollout that failed keeps no reward of an earlier run', async t => {
