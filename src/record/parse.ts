@@ -33,7 +33,7 @@ export function parseLine(bytes: Buffer, origin: Origin, kinds: ReadonlySet<stri
   if (value.v !== undefined && value.v !== version)
     throw fault(
       'E_VERSION',
-      `a ${kind} record of version ${JSON.stringify(value.v)}, and this cg knows version ${version}: use the cg that wrote it, or write it again`,
+      `kind ${kind} in version ${JSON.stringify(value.v)}, and this cg knows version ${version}: use the cg that wrote it`,
       origin,
     )
   if (!kinds.has(kind!)) return { item: { kind: 'foreign', bytes, origin }, kind, value }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { echo, records, rows, run, scratch, shell } from './process.js'
+import { echo, echoStatuses, records, rows, run, scratch, shell } from './process.js'
 
 const kinds = (stdout: string) => records(stdout).map(({ kind }) => kind)
 
@@ -189,7 +189,7 @@ t.test('a full disk is said, with the name of the output', async t => {
 t.test('a reader that stops reading is no failure', async t => {
   const { dir, file } = scratch(t)
   file('in', rows(2000))
-  const { stdout, stderr, status } = await shell('$ECHO --size 2000 in | head -1 | cut -c1-13; echo "${PIPESTATUS[*]}"', dir)
+  const { stdout, stderr, status } = await shell(`$ECHO --size 2000 in | head -1 | cut -c1-13; ${echoStatuses}`, dir)
   t.equal(stdout, '{"kind":"run"\n0 0 0\n')
   t.equal(stderr, '')
   t.equal(status, 0)
