@@ -62,9 +62,9 @@ test: tests
 check-slow: tests
 	node build/js/test/run.js --jobs 1 --slow
 
-# make bench ONLY=NAME runs one of them.
-bench: tests
-	node build/js/test/bench/run.js $(ONLY)
+# make bench ONLY=reference: one backend.
+bench: addon
+	build/Release/native-bench $(if $(ONLY),--only $(ONLY))
 
 golden: tests
 	node build/js/test/golden/run.js fixtures/golden/engine
