@@ -16,6 +16,8 @@ export type Context = {
   /** Seconds a record may take (`mapRecords` sees to it); undefined: no limit. */
   timeout?: number | undefined
   cache: Cache
+  /** The file that the cache is in, `--no-cache` or not: for who looks after the file itself. */
+  cacheFile: string
   /** Aborted by INT, TERM, HUP and by a reader that went away: stop starting work, finish what is in flight. */
   signal: AbortSignal
   /** A line on stderr, prefixed with the command's name; nothing with -q. */

@@ -26,6 +26,7 @@ export function createContext(
     jobs: shared.jobs ?? command.jobs ?? availableParallelism(),
     timeout: shared.timeout,
     cache: cacheOf(shared, messages),
+    cacheFile: shared.cache ?? defaultCacheFile(),
     signal,
     say: messages.say,
     warn: messages.warn,

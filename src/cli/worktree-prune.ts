@@ -2,7 +2,6 @@ import { UsageError } from '../record/fault.js'
 import { type ListedTree, listTrees } from '../repo/list.js'
 import { pruneTree } from '../repo/prune.js'
 import { storeDir } from '../repo/store.js'
-import { defaultCacheFile } from '../store/db.js'
 import { evictCache } from '../store/evict.js'
 import { command } from './command.js'
 import { type OptionValues, option } from './options.js'
@@ -24,7 +23,7 @@ export default command({
   about: 'remove worktrees that nobody uses',
   notes: [
     'A worktree that a running process uses is never removed. Bare clones stay, so a tree can be made again without a network.',
-    '--dry-run says what would go. The cache is the one in $CG_CACHE, else in the XDG cache directory.',
+    '--dry-run says what would go.',
   ],
   reads: [],
   writes: [],
@@ -50,15 +49,15 @@ export default command({
     context.say(
       `${counted(removed, 'worktree')} removed, ${sizeWords(bytes)}${removed < chosen.length ? `; ${chosen.length - removed} in use` : ''}`,
     )
-    if (options.results) context.say(`${evicted(options, false)} evicted`)
+    if (options.results) context.say(`${evicted(options, context.cacheFile, false)} evicted`)
     yield* []
   },
 
-  async plan(options) {
+  async plan(options, context) {
     const chosen = choose(options)
     return [
       ...chosen.map(({ place, commit, leases }) => `${leases.length > 0 ? 'in use, stays' : 'would go'}: ${place.repo} ${commit}`),
-      ...(options.results ? [`${evicted(options, true)} would be evicted`] : []),
+      ...(options.results ? [`${evicted(options, context.cacheFile, true)} would be evicted`] : []),
     ]
   },
 })
@@ -71,9 +70,9 @@ function choose(values: OptionValues<typeof options>): ListedTree[] {
   return listTrees(storeDir(values.store)).filter(tree => values.all || tree.lastUse.getTime() < before)
 }
 
-function evicted(values: OptionValues<typeof options>, dryRun: boolean): string {
+function evicted(values: OptionValues<typeof options>, cacheFile: string, dryRun: boolean): string {
   const olderThan = values.all ? -1 : ageSeconds(values['older-than']!)!
-  const { rows, bytes } = evictCache(defaultCacheFile(), {
+  const { rows, bytes } = evictCache(cacheFile, {
     olderThan,
     ...(values['max-results'] === undefined ? {} : { maxBytes: values['max-results'] * 1e6 }),
     dryRun,
