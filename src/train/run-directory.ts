@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Adapter, Model } from '../engine/types.js'
 import { FatalError, UsageError } from '../record/fault.js'
@@ -21,6 +21,7 @@ export type HeldDirectory = { dir: string; heartbeat: Heartbeat; release(): void
  * Throws UsageError for one that holds something, without `resume`; FatalError E_LOCK while another process trains in it.
  */
 export function holdRunDirectory(dir: string, resume: boolean): HeldDirectory {
+  if (existsSync(dir)) refuseFile('--publish', dir)
   mkdirSync(dir, { recursive: true })
   const begun = existsSync(join(dir, 'run.json'))
   const others = readdirSync(dir).filter(name => !/^(lock|trainer\.json)/.test(name))
@@ -110,9 +111,14 @@ export async function placeAdapter(out: string, adapter: Adapter): Promise<void>
 /** Throws UsageError when `out` holds something that is no adapter: it would be lost at the end. */
 export function checkOut(out: string): void {
   if (!existsSync(out)) return
+  refuseFile('--out', out)
   const names = readdirSync(out)
   const foreign = names.filter(name => !/^adapter_(config\.json|model\.safetensors)$|^README\.md$/.test(name))
   if (foreign.length > 0) throw new UsageError(`--out ${out} holds ${foreign[0]}: name a new directory, or one with an adapter to replace`)
+}
+
+function refuseFile(flag: string, path: string): void {
+  if (!statSync(path).isDirectory()) throw new UsageError(`${flag} ${path} is a file: name a directory`)
 }
 
 /** `DIR/v000007`. */
