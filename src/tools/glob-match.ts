@@ -23,15 +23,19 @@ export function matchGlob(glob: string, names: readonly string[], timeoutMs: num
   const scan = () => {
     for (let i = 0; i < names.length; i++) if (expression.test(plain(names[i]!))) matched.push(i)
   }
+  interruptible.scan = scan
   try {
-    // Only vm interrupts a regular expression; the function runs in this realm, the limit holds for it all the same.
-    new Script('scan()').runInContext(createContext({ scan }), { timeout: Math.max(1, Math.round(timeoutMs)) })
+    runScan.runInContext(interruptible, { timeout: Math.max(1, Math.round(timeoutMs)) })
     return { matched, timeout: false }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error
     return { matched, timeout: true }
   }
 }
+
+/** Only vm interrupts a regular expression. The function that it calls runs in this realm, and the limit holds for it all the same. */
+const interruptible = createContext({ scan: () => {} })
+const runScan = new Script('scan()')
 
 /** Longer globs are refused (in characters). */
 export const longestGlob = 1000
