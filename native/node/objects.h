@@ -96,6 +96,7 @@ class SamplerObject : public Napi::ObjectWrap<SamplerObject> {
 
  private:
   struct Outcome;
+  using Hook = Napi::Env::CleanupHook<void (*)(SamplerObject*), SamplerObject>;
   Napi::Value generate(const Napi::CallbackInfo&);
   void release(const Napi::CallbackInfo&);
   Napi::Value stats(const Napi::CallbackInfo&);
@@ -105,6 +106,8 @@ class SamplerObject : public Napi::ObjectWrap<SamplerObject> {
   std::shared_ptr<Sampler> sampler_;
   Napi::ThreadSafeFunction resolve_;  // keeps the process alive only while requests are under way
   int64_t pending_ = 0;
+  Hook hook_;  // the thread ends before the environment does
+  bool environment_ends_ = false;
 };
 
 /// Functions without an object: readSafetensors, policyLoss …

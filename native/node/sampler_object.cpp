@@ -32,11 +32,18 @@ Napi::Object SamplerObject::make(Napi::Env env, std::shared_ptr<Model> model, in
   self->resolve_ = Napi::ThreadSafeFunction::New(env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "cg sampler", 0, 1);
   self->resolve_.Unref(env);
   self->sampler_ = std::make_shared<Sampler>(std::move(model), max_batch);
+  self->hook_ = env.AddCleanupHook(+[](SamplerObject* ending) {
+    ending->environment_ends_ = true;
+    if (ending->sampler_) ending->sampler_->close();
+  }, self);
   return object;
 }
 
+// At the environment's end the thread-safe function is torn down by it, and must not be touched.
 SamplerObject::~SamplerObject() {
+  if (environment_ends_) return;
   if (sampler_) sampler_->close();
+  if (!hook_.IsEmpty()) hook_.Remove(Env());
   if (resolve_) resolve_.Release();
 }
 
