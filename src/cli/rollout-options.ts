@@ -114,10 +114,10 @@ export function resolveOptions(options: Values, given: (name: string) => boolean
   if (options.greedy) {
     if (given('temperature') && options.temperature !== 0)
       throw new UsageError('--greedy and --temperature contradict each other: give one of them')
-    resolved['temperature'] = 0
+    resolved.temperature = 0
   }
-  resolved['policy'] = options.policy ?? (options.repo === undefined ? undefined : 'lexical')
-  if (resolved['policy'] === undefined) throw new UsageError('who answers? say --policy, for example --policy lexical')
+  resolved.policy = options.policy ?? (options.repo === undefined ? undefined : 'lexical')
+  if (resolved.policy === undefined) throw new UsageError('who answers? say --policy, for example --policy lexical')
   if (options.onPolicy !== undefined && options.repo !== undefined)
     throw new UsageError('--on-policy and --repo contradict each other: give one of them')
   if ((options.repo === undefined) !== (options.issue === undefined))

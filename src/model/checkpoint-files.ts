@@ -41,7 +41,7 @@ export function readCheckpointFiles(dir: string): CheckpointFiles {
   const parsed = settings.safeParse(json(dir, 'cg.json', {}))
   if (!parsed.success)
     throw problem(dir, 'cg.json', `${z.prettifyError(parsed.error).replaceAll('\n', ' ')}: correct it or remove the file`)
-  const stopIds = [...new Set([generation['eos_token_id'], config['eos_token_id']].flat())].filter(id => typeof id === 'number')
+  const stopIds = [...new Set([generation.eos_token_id, config.eos_token_id].flat())].filter(id => typeof id === 'number')
   if (stopIds.length === 0) throw problem(dir, 'generation_config.json', 'names no eos_token_id: a turn would never end')
   return {
     tokenizer: json(dir, 'tokenizer.json'),
@@ -49,14 +49,14 @@ export function readCheckpointFiles(dir: string): CheckpointFiles {
     template: chatTemplate(dir, tokenizerConfig),
     stopIds,
     settings: parsed.data,
-    maxPositions: typeof config['max_position_embeddings'] === 'number' ? config['max_position_embeddings'] : Number.MAX_SAFE_INTEGER,
+    maxPositions: typeof config.max_position_embeddings === 'number' ? config.max_position_embeddings : Number.MAX_SAFE_INTEGER,
   }
 }
 
 function chatTemplate(dir: string, config: Record<string, unknown>): string {
   const file = text(dir, 'chat_template.jinja')
   if (file !== undefined) return file
-  const stated = config['chat_template']
+  const stated = config.chat_template
   if (typeof stated === 'string') return stated
   if (Array.isArray(stated)) {
     const named = stated as { name?: string; template?: string }[]

@@ -75,5 +75,5 @@ async function remember(memo: string, stamps: Stamp[], digest: string): Promise<
 }
 
 function cacheHome(): string {
-  return process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache')
+  return process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
 }

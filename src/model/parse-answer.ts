@@ -68,7 +68,7 @@ function rangeParts(entry: unknown): [unknown, unknown, unknown] | undefined {
   if (Array.isArray(entry)) return entry.length === 3 ? [entry[0], entry[1], entry[2]] : undefined
   if (typeof entry !== 'object' || entry === null) return undefined
   const o = entry as Record<string, unknown>
-  return [o['path'] ?? o['file'], o['start'] ?? o['start_line'], o['end'] ?? o['end_line']]
+  return [o.path ?? o.file, o.start ?? o.start_line, o.end ?? o.end_line]
 }
 
 function isLine(value: unknown): value is number {

@@ -14,10 +14,10 @@ export function parseCalls(turn: string): ParsedCall[] {
 
 function parseCall(text: string): ParsedCall {
   const call = json(text)
-  if (!isObject(call) || typeof call['name'] !== 'string') return { bad: true, text }
-  const given = call['arguments'] ?? call['parameters'] ?? {}
+  if (!isObject(call) || typeof call.name !== 'string') return { bad: true, text }
+  const given = call.arguments ?? call.parameters ?? {}
   const inner = typeof given === 'string' ? json(given) : given
-  return { bad: false, name: call['name'], arguments: isObject(inner) ? inner : given }
+  return { bad: false, name: call.name, arguments: isObject(inner) ? inner : given }
 }
 
 function json(text: string): unknown {

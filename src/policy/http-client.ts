@@ -83,7 +83,7 @@ export function createHttpClient({ key, timeoutMs, retries, note, sleep = wait }
 
 /** The key of a file, its first line, or of $OPENAI_API_KEY; undefined: none. */
 export function apiKey(file: string | undefined): string | undefined {
-  if (file === undefined) return process.env['OPENAI_API_KEY'] || undefined
+  if (file === undefined) return process.env.OPENAI_API_KEY || undefined
   let key: string
   try {
     key = readFileSync(file, 'utf8').split('\n')[0]!.trim()

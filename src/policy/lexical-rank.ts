@@ -59,7 +59,7 @@ function bestHits({ call, clue }: Search, observation: string): Hit[] {
   return [...hits.values()]
 }
 
-const search = (call: Search['call']) => String(call.arguments['pattern'])
+const search = (call: Search['call']) => String(call.arguments.pattern)
 
 function defines(pattern: string, line: string, clue: Search['clue']): boolean {
   if (clue.kind === 'message') return /["']/.test(line) || line.includes(pattern)

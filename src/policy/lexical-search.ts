@@ -12,7 +12,7 @@ export function firstSearches(clues: readonly Clue[], limit: number): Search[] {
   for (const frame of of('frame').slice(0, 1))
     out.add(frame, 'read', { path: frame.path, start: Math.max(1, frame.line - 10), end: frame.line + 5 })
   for (const clue of clues.filter(c => c.kind !== 'frame' && c.kind !== 'word').slice(0, 6)) follow(out, clue)
-  if (out.list.length < 3) wordSearches(out, of('word').slice(0, 6))
+  if (out.list.length === 0) wordSearches(out, of('word').slice(0, 6))
   return out.list
 }
 

@@ -68,7 +68,7 @@ export function parsePolicy(text: string): PolicySpec {
 
 /** Where a native model is: the directory of that name, else the one in $CG_MODELS. */
 export function modelDirectory(name: string): string {
-  const models = process.env['CG_MODELS']
+  const models = process.env.CG_MODELS
   if (isDirectory(name)) return name
   if (models && isDirectory(join(models, name))) return join(models, name)
   throw new UsageError(`model ${name}: no such directory${models ? `, and none in $CG_MODELS (${models})` : '; $CG_MODELS is not set'}`)
