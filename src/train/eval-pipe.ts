@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { FatalError } from '../record/fault.js'
-import { score as scoreSchema } from '../record/schema.js'
+import { type Run, score as scoreSchema } from '../record/schema.js'
 import type { Figure } from './best.js'
 
 export type EvalPlan = {
@@ -13,20 +13,39 @@ export type EvalPlan = {
   /** Rollouts an instance: 1 is greedy, more are sampled at temperature 1. */
   samples: number
   seed: string
+  threads: number
+}
+
+/** Options of cg-rollout that say how a rollout goes, not how it is drawn. */
+const conduct = new Set([
+  'recipe',
+  'toolset',
+  'prompt',
+  'thinking',
+  ...['max-tokens', 'max-turn-tokens', 'max-context', 'max-turns', 'max-calls', 'max-issue-chars'],
+  ...['max-chars', 'max-matches', 'max-lines', 'max-line-chars', 'grep-glob', 'grep-timeout', 'glob-timeout', 'read-timeout'],
+])
+
+/** The limits and words of the rollouts that train, as arguments for those that measure. */
+export function conductArguments(runs: readonly Run[]): string[] {
+  const rollout = runs.findLast(run => run.stage === 'rollout')
+  return Object.entries(rollout?.options ?? {}).flatMap(([name, value]) =>
+    conduct.has(name) && (typeof value === 'string' || typeof value === 'number') ? [`--${name}=${value}`] : [],
+  )
 }
 
 /**
  * Mean F0.5 of a version's rollouts on held-out instances: `cg-rollout | cg-reward | cg-eval score` as child processes, each of them the command as a user has it.
  *
- * The children are in a process group of their own: an interrupt ends the training after this step, and the step's figure belongs to it. Throws FatalError
+ * They take their limits from the rollouts that train (`runs`: the stages before this one). The children are in a process group of their own: an interrupt ends the training after this step, and the step's figure belongs to it. Throws FatalError
  * E_EVAL, with what the stage said, when one of them fails or nothing could be scored.
  */
-export async function evaluateInstances(plan: EvalPlan, adapterDir: string): Promise<Figure> {
-  const { model, file, samples, seed } = plan
+export async function evaluateInstances(plan: EvalPlan, adapterDir: string, runs: readonly Run[]): Promise<Figure> {
+  const { model, file, samples, seed, threads } = plan
   const sampling = samples === 1 ? ['--greedy'] : ['--temperature', '1']
-  const rollout = [`native:${model}@${adapterDir}`, ...sampling, '--samples-per-prompt', String(samples), '--seed', seed, '-q', file]
+  const drawn = [...sampling, '--samples-per-prompt', String(samples), '--seed', seed, '--threads', String(threads)]
   const stages: [string, string[]][] = [
-    ['cg-rollout', ['--policy', ...rollout]],
+    ['cg-rollout', ['--policy', `native:${model}@${adapterDir}`, ...conductArguments(runs), ...drawn, '-q', file]],
     ['cg-reward', ['-q']],
     ['cg-eval', ['score', '-q']],
   ]

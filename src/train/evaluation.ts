@@ -2,6 +2,7 @@ import type { TrainGroup } from '../engine/types.js'
 import { FatalError, RecordFault } from '../record/fault.js'
 import type { Known } from '../record/item.js'
 import { readRecords } from '../record/read.js'
+import type { Run } from '../record/schema.js'
 import type { Figure } from './best.js'
 import { denominators } from './denominators.js'
 import { evaluateInstances } from './eval-pipe.js'
@@ -11,6 +12,8 @@ import type { Tokenise } from './tokenise.js'
 import { weightedRow } from './weighted-batch.js'
 
 export type EvaluationPlan = {
+  upstream(): readonly Run[]
+  threads: number
   file: string
   model: string
   samples: number
@@ -41,7 +44,7 @@ export async function createMeasure(plan: EvaluationPlan): Promise<Measure> {
   }
   if (instances > 0 && groups.length > 0)
     throw new FatalError('E_EVAL', `${plan.file} has instances and rollouts: a figure is of one or the other; split the file`)
-  if (instances > 0) return (_, adapterDir) => evaluateInstances(plan, adapterDir)
+  if (instances > 0) return (_, adapterDir) => evaluateInstances(plan, adapterDir, plan.upstream())
   if (groups.length === 0)
     throw new FatalError('E_EVAL', `${plan.file} has neither instances nor rollouts to learn from: nothing to measure on`)
 

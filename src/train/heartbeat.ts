@@ -24,25 +24,26 @@ export function startHeartbeat(dir: string): Heartbeat {
   }
   beat()
   // A disk that is full for a while must not end a training run by its heartbeat: the next commit says so.
-  const timer = setInterval(() => {
+  const tryBeat = () => {
     try {
       beat()
     } catch {}
-  }, everyMs)
+  }
+  const timer = setInterval(tryBeat, everyMs)
   timer.unref()
   return {
     state(state) {
       now.state = state
-      beat()
+      tryBeat()
     },
     saw() {
       now.seen++
-      beat()
+      tryBeat()
     },
     stop(state) {
       clearInterval(timer)
       now.state = state
-      beat()
+      tryBeat()
     },
   }
 }

@@ -1,3 +1,4 @@
+import { relative, resolve } from 'node:path'
 import type { Aggregation, LoraConfig, LoraTarget, LossOptions, OptimizerOptions } from '../engine/types.js'
 import { UsageError } from '../record/fault.js'
 import type { ScheduleName } from './schedule.js'
@@ -60,6 +61,15 @@ export function checkOptions(options: CommonOptions): asserts options is CommonO
     throw new UsageError('neither --out nor --publish: what is learnt would be lost; name a directory')
   if (resume && publish === undefined) throw new UsageError('--resume needs --publish: only a run directory can be gone on with')
   if ((evalEvery === undefined) !== (evalFile === undefined)) throw new UsageError('--eval-every and --eval-file go together: give both')
+  const inside = (dir: string | undefined, other: string | undefined) =>
+    dir !== undefined && other !== undefined && !relative(resolve(dir), resolve(other)).startsWith('..')
+  if (inside(out, publish) || inside(publish, out))
+    throw new UsageError('--out and --publish are within one another: --out is replaced as a whole; name another')
+  for (const [flag, dir] of [
+    ['--init-adapter', options.initAdapter],
+    ['--model', model],
+  ] as const)
+    if (inside(out, dir)) throw new UsageError(`--out would replace ${flag} ${dir}: name another directory`)
   if (choose === 'best' && (evalFile === undefined || publish === undefined))
     throw new UsageError('--choose best needs --publish and --eval-file: there is no best version without figures and versions')
 }

@@ -19,14 +19,14 @@ export type Tokenise = (record: Rollout) => Pick<Tokens, 'ids' | 'spans'>
 export function createTokenise(modelDir: string, prompt: 'full' | 'brief' | undefined): Tokenise {
   const chat = loadChat(modelDir, { thinking: false })
   const end = endOfTurn(modelDir, chat.tokenizer, chat.stopIds)
-  const issueChars = chat.settings.issue_chars ?? 16_000
 
   return record => {
     const { sampling, turns } = record
     const style = prompt ?? chat.settings.prompt ?? styleOf(record)
     const words = protocol(style, { maxTurns: sampling.max_turns, maxCalls: sampling.max_calls })
     const tools = words.toolsBlock ? toolSchemas(record) : null
-    const ids = chat.open(words.open(record, numberOf(sampling.issue_chars) ?? issueChars), tools)
+    const issueChars = chat.settings.issue_chars ?? numberOf(sampling.issue_chars) ?? 16_000
+    const ids = chat.open(words.open(record, issueChars), tools)
     const spans: [number, number, number][] = []
     for (const [turn, { text, calls, stop }] of turns.entries()) {
       const start = ids.length

@@ -42,6 +42,8 @@ async function* policySteps(
           file: options.evalFile,
           model: modelDir,
           samples: options.evalSamples,
+          threads: options.threads,
+          upstream: runtime.upstream,
           seed: runtime.seed,
           limits,
           tokenise: createTokenise(modelDir, undefined),

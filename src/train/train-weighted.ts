@@ -90,7 +90,17 @@ async function* weightedSteps(
   const measure =
     file === undefined
       ? undefined
-      : await createMeasure({ file, model: modelDir, samples: options.evalSamples, seed: runtime.seed, limits, tokenise, maxRowsPerPass })
+      : await createMeasure({
+          file,
+          model: modelDir,
+          samples: options.evalSamples,
+          threads: options.threads,
+          upstream: runtime.upstream,
+          seed: runtime.seed,
+          limits,
+          tokenise,
+          maxRowsPerPass,
+        })
   const session = await openSession({
     engine,
     model,

@@ -20,10 +20,15 @@ export function holdUpstream(dir: string, runs: readonly Run[]): void {
   const file = join(dir, 'upstream.json')
   const before = existsSync(file) ? readJson(file, optionsOfStages) : {}
   const now = { ...before }
+  const seen = new Map<string, number>()
   for (const { stage, command, options } of runs) {
-    const deciding = Object.fromEntries(Object.entries(options).filter(([name]) => !places.has(name)))
-    if (before[stage]) refuseOtherOptions(before[stage], deciding, `${command} of this run`)
-    now[stage] = deciding
+    // several files may bring a stage several times: the first is compared with the first
+    const nth = (seen.get(stage) ?? 0) + 1
+    seen.set(stage, nth)
+    const name = nth === 1 ? stage : `${stage} #${nth}`
+    const deciding = Object.fromEntries(Object.entries(options).filter(([option]) => !places.has(option)))
+    if (before[name]) refuseOtherOptions(before[name], deciding, `${command} of this run`)
+    now[name] = deciding
   }
   if (Object.keys(now).length > Object.keys(before).length) writeDurably(file, `${JSON.stringify(now)}\n`)
 }

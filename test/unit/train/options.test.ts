@@ -3,6 +3,7 @@ import grpo from '#cg/cli/train-grpo.js'
 import sft from '#cg/cli/train-sft.js'
 import type { Step } from '#cg/record/schema.js'
 import { bestVersion } from '#cg/train/best.js'
+import { conductArguments } from '#cg/train/eval-pipe.js'
 import { applyRecipe, recipes } from '#cg/train/recipes.js'
 import { decidingOptions, refuseOtherOptions, runId } from '#cg/train/run-identity.js'
 import { createSchedule, needsTotal } from '#cg/train/schedule.js'
@@ -20,10 +21,15 @@ t.test('what options must have together', async t => {
     [{ resume: true }, /--resume needs --publish/],
     [{ evalEvery: 5 }, /--eval-every and --eval-file go together/],
     [{ evalFile: 'f' }, /--eval-every and --eval-file go together/],
+    [{ out: 'a/b', publish: 'a' }, /--out and --publish are within one another/],
+    [{ out: 'a', publish: './a/' }, /--out and --publish are within one another/],
+    [{ out: 'a', initAdapter: 'a' }, /--out would replace --init-adapter a/],
+    [{ out: '.', model: 'm' }, /--out would replace --model m/],
     [{ choose: 'best' }, /--choose best needs --publish and --eval-file/],
   ]
   for (const [over, message] of cases) t.throws(() => checkOptions(g(over)), { name: 'UsageError', message })
   checkOptions(g())
+  checkOptions(g({ out: 'a', publish: 'ab' }))
 })
 
 t.test('LoRA targets', async t => {
@@ -144,4 +150,19 @@ t.test('the best version', async t => {
   t.equal(bestVersion([step(1), step(2)]), undefined)
   t.equal(bestVersion([step(1, 'f05', 0.2), step(2), step(3, 'f05', 0.5), step(4, 'f05', 0.5)]), 3, 'the earliest of equal ones')
   t.equal(bestVersion([step(1, 'loss', 0.2), step(2, 'loss', 0.1), step(3, 'loss', 0.4)]), 2)
+})
+
+t.test('what measures goes by the limits of what trains', async t => {
+  const run = (stage: string, options: object) =>
+    ({ kind: 'run', v: 1, id: 'i', stage, command: `cg-${stage}`, version: '1', options, seed: '0' }) as never
+  const rollout = run('rollout', {
+    'max-tokens': 300,
+    'grep-glob': '*.py',
+    temperature: 0.7,
+    'samples-per-prompt': 8,
+    greedy: false,
+    prompt: undefined,
+  })
+  t.same(conductArguments([run('reward', { scheme: 'x' }), rollout]), ['--max-tokens=300', '--grep-glob=*.py'], 'not how they are drawn')
+  t.same(conductArguments([]), [])
 })
