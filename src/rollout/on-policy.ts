@@ -59,11 +59,13 @@ export async function* onPolicy(input: AsyncIterable<Item>, options: OnPolicyOpt
   const committed = await newestVersion(dir)
   const trainer = watchTrainer(dir, { clock, patience, warn: context.warn })
   const versions = policies(options, run)
+  const used = new Set<Known<'instance'>>()
   const fresh = new Set<Known<'instance'>>()
   const schedule = { seed: run.seed, promptsPerStep: run.prompts_per_step, steps: run.steps, dropLast }
   for (const plan of stepPlans(items, schedule)) {
     const version = Math.max(0, plan.step - run.lag)
     const replayed = plan.step < committed
+    for (const { item } of plan.prompts) used.add(item)
     if (!replayed) {
       if (!(await arrived(dir, version, run, trainer, clock, context.signal))) return
       const policy = await versions.open(version)
@@ -78,7 +80,8 @@ export async function* onPolicy(input: AsyncIterable<Item>, options: OnPolicyOpt
     trainer.wrote(plan.step)
     context.progress(plan.step + 1, run.steps ?? undefined, `step ${plan.step} of version ${version}`)
   }
-  context.count.cached = items.filter(item => !fresh.has(item)).length
+  // Nothing had to be sampled: the whole input is done, what no step has come to included.
+  context.count.cached = fresh.size === 0 ? items.length : used.size - fresh.size
   await versions.close()
 }
 
