@@ -7,8 +7,8 @@ import { FatalError, RecordFault } from '../record/fault.js'
 import type { Rollout, Tokens } from '../record/schema.js'
 import { codegrep } from '../tools/codegrep.js'
 
-/** A text-only rollout as the tokens that a native one of this model would have. */
-export type Tokenise = (record: Rollout) => Pick<Tokens, 'ids' | 'spans'>
+/** A text-only rollout as the tokens that a native one of this model would have. `cut`: it went on where the model's context ends. */
+export type Tokenise = (record: Rollout) => Pick<Tokens, 'ids' | 'spans'> & { cut: boolean }
 
 /**
  * Makes the function that gives text-only rollouts tokens: the opening and what follows each turn through the model's own chat template, each turn's text with
@@ -19,6 +19,7 @@ export type Tokenise = (record: Rollout) => Pick<Tokens, 'ids' | 'spans'>
 export function createTokenise(modelDir: string, prompt: 'full' | 'brief' | undefined): Tokenise {
   const chat = loadChat(modelDir, { thinking: false })
   const end = endOfTurn(modelDir, chat.tokenizer, chat.stopIds)
+  const context = Math.min(chat.settings.context ?? Number.POSITIVE_INFINITY, chat.maxPositions)
 
   return record => {
     const { sampling, turns } = record
@@ -29,13 +30,18 @@ export function createTokenise(modelDir: string, prompt: 'full' | 'brief' | unde
     const ids = chat.open(words.open(record, issueChars), tools)
     const spans: [number, number, number][] = []
     for (const [turn, { text, calls, stop }] of turns.entries()) {
+      const written = chat.tokenizer.encode(text)
+      if (stop === 'stop') written.push(end)
       const start = ids.length
-      ids.push(...chat.tokenizer.encode(text))
-      if (stop === 'stop') ids.push(end)
-      if (ids.length > start) spans.push([start, ids.length, turn])
-      if (turn < turns.length - 1) for (const id of chat.continue(calls.map(call => call.observation ?? ''))) ids.push(id)
+      if (start + written.length > context) return { ids, spans, cut: true }
+      for (const id of written) ids.push(id)
+      if (written.length > 0) spans.push([start, ids.length, turn])
+      if (turn === turns.length - 1) break
+      const results = chat.continue(calls.map(call => call.observation ?? ''))
+      if (ids.length + results.length >= context) return { ids, spans, cut: true } // a native rollout ends here, too
+      for (const id of results) ids.push(id)
     }
-    return { ids, spans }
+    return { ids, spans, cut: false }
   }
 }
 

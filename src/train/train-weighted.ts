@@ -28,9 +28,14 @@ export function trainWeighted(
   return trainingRun(options, runtime, async function* (prepared, begun) {
     const spool = createSpool()
     try {
-      const tokenise = lazily(() => createTokenise(prepared.modelDir, options.prompt))
+      let cut = 0
+      const tokenise = lazily(
+        () => createTokenise(prepared.modelDir, options.prompt),
+        () => cut++,
+      )
       const plan = { limits: prepared.limits, weighted: method === 'awr', minReward: options.minReward, tokenise }
       yield* fill(spool, input, plan, options, runtime)
+      if (cut > 0) runtime.say(`${cut} rollouts are cut where the model's context ends`)
       if (runtime.signal.aborted) return
       yield* weightedSteps(method, spool, options, runtime, prepared, tokenise, begun)
     } finally {
@@ -160,11 +165,13 @@ async function* readySteps(spool: Spool, seed: string, passes: number, size: num
   }
 }
 
-/** The tokenizer is loaded when the first text-only rollout comes. */
-function lazily(make: () => Tokenise): Tokenise {
+/** The tokenizer is loaded when the first text-only rollout comes. `onCut` is told of each that did not fit. */
+function lazily(make: () => Tokenise, onCut: () => void): Tokenise {
   let made: Tokenise | undefined
   return record => {
     made ??= make()
-    return made(record)
+    const tokens = made(record)
+    if (tokens.cut) onCut()
+    return tokens
   }
 }

@@ -60,6 +60,17 @@ t.test('text-only rollouts get the tokens that a native rollout would have', asy
   )
   const cut = textRollout(0, { turns: [{ ...record.turns[0]!, stop: 'length' }] })
   t.equal(chat.tokenizer.decode(createTokenise(model, undefined)(cut).ids.slice(-1)), '</tool_call>', 'a cut turn has no end')
+  const long = textRollout(0)
+  long.turns[0]!.calls[0]!.observation = 'def x\n'.repeat(4000)
+  const first = createTokenise(model, undefined)(long)
+  t.match(
+    { cut: first.cut, spans: first.spans },
+    { cut: true, spans: [spans[0]] },
+    'an observation that does not fit ends it, as it would a native one',
+  )
+  t.equal(first.ids.length, spans[0]![1])
+  const endless = createTokenise(model, undefined)(textRollout(0, { problem_statement: 'x y '.repeat(4000) }))
+  t.same([endless.cut, endless.spans], [true, []], 'a prompt that fills the context leaves nothing to learn')
   t.match(chat.tokenizer.decode(createTokenise(model, 'full')(record).ids), /"name": ?"grep"/, 'full: with the tools’ schemas')
 })
 
