@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { contentId } from '../record/canonical.js'
 import { type Item, isItem, type Known, type Output } from '../record/item.js'
 import { readRecords } from '../record/read.js'
@@ -35,6 +36,9 @@ export async function work(
   const { command, shared } = invocation
   const began = process.hrtime.bigint()
   const stop = new AbortController()
+  setMaxListeners(0, stop.signal) // everything that is in flight listens
+  const reading = new AbortController() // ends with the work, although somebody may still wait for input
+  stop.signal.addEventListener('abort', () => reading.abort())
   const upstream = followUpstream()
   const digest = inputDigest()
   let readToEnd = standalone
@@ -51,7 +55,7 @@ export async function work(
     for (const file of files)
       yield* readRecords(file, kinds, {
         maxLine: shared['max-line'] * 2 ** 20,
-        signal: stop.signal,
+        signal: reading.signal,
         seen(kind, value, bytes) {
           digest.add(value, bytes)
           upstream.observe(kind, value)
@@ -65,7 +69,7 @@ export async function work(
         },
         cut: () => upstream.open(),
       })
-    readToEnd = !stop.signal.aborted
+    readToEnd = !reading.signal.aborted
     if (readToEnd) for (const name of upstream.early()) messages.warn(`upstream ${name} ended early`)
   }
 
@@ -97,6 +101,7 @@ export async function work(
       if (!aboutStream.has(record.kind ?? '') && output.kind !== 'foreign') context.count.out++
     }
   })
+  reading.abort()
   const gone = () => failure instanceof ReaderGone || stop.signal.reason instanceof ReaderGone
   if (speaks && !gone()) {
     const { in: read, out, faults } = context.count

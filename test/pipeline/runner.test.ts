@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { echo, echoStatuses, records, rows, run, scratch, shell } from './process.js'
+import { echo, echoStatuses, records, rows, run, scratch, shell, start } from './process.js'
 
 const kinds = (stdout: string) => records(stdout).map(({ kind }) => kind)
 
@@ -97,6 +97,17 @@ t.test('a failed record ends the command after what preceded it', async t => {
   t.match(records(stdout).at(-1), { ok: false })
   t.match(stderr, `cg-echo: ${path}:2: o/r has no such commit: check base_commit\ncg-echo: 3 in, 1 out`)
   t.notMatch(stderr, /^ +at /m)
+})
+
+t.test('a command that is done does not wait for input that may still come', async t => {
+  const { child, done } = start(echo, ['-q', '--fail', 'i1'], { input: null })
+  let last = 0
+  child.stdout!.on('data', () => {
+    last = Date.now()
+  })
+  child.stdin!.write(rows(3))
+  t.equal((await done).status, 1)
+  t.ok(Date.now() - last < 4000, `${Date.now() - last} ms after its output`)
 })
 
 t.test('with -k a failed record becomes a fault in its place, and the status says so', async t => {
