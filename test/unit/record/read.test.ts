@@ -123,7 +123,12 @@ const bad: Bad[] = [
   ['a cut line', '{"a":"xyz', 'E_CUT', /a string without its closing quote: the line is cut off/, 5],
   ['a cut line after a value', '{"a":1', 'E_CUT', /expected ',' or '}': the line is cut off/, 6],
   ['a pretty-printed file', '{', 'E_CUT', /write one object a line \('jq -c \.' does it\)/, 1],
-  ['another version', '{"kind":"rollout","v":2}', 'E_VERSION', /^kind rollout in version 2, and this cg knows version 1: use the cg that wrote it$/],
+  [
+    'another version',
+    '{"kind":"rollout","v":2}',
+    'E_VERSION',
+    /^kind rollout in version 2, and this cg knows version 1: use the cg that wrote it$/,
+  ],
   ['another version of a kind that is not read', '{"kind":"score","v":"1"}', 'E_VERSION', /^kind score in version "1"/],
   [
     'a missing field',
