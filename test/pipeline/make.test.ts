@@ -11,7 +11,7 @@ function make(dir: string, target: string, tools: string[]) {
   const bin = join(dir, 'bin')
   mkdirSync(bin, { recursive: true })
   for (const tool of ['make', 'bash', 'sh', ...tools]) symlinkSync(place(tool), join(bin, tool))
-  return spawnSync(join(bin, 'make'), ['--dry-run', target], { encoding: 'utf8', env: { PATH: bin } })
+  return spawnSync(join(bin, 'make'), ['--dry-run', target], { encoding: 'utf8', env: { PATH: bin }, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
 const all = ['node', 'npm', 'python3', 'g++', 'git']
