@@ -45,15 +45,22 @@ build/Makefile: binding.gyp $(modules)
 	$(bin)/node-gyp configure --release
 	touch $@
 
-addon: build/Makefile
+# Stamps lie beside what they vouch for, so that removing that removes them.
+addon: build/Release/.built
+build/Release/.built: build/Makefile $(shell find native -name '*.cpp' -o -name '*.h')
 	$(bin)/node-gyp build --release -j $(JOBS)
+	touch $@
 
-typescript: $(modules)
+typescript: dist/.built
+dist/.built: tsconfig.json package.json $(modules) $(shell find src -name '*.ts')
 	$(bin)/tsc -p .
 	node dist/cli/man.js dist/man
+	touch $@
 
-tests: build
+tests: build build/js/.built
+build/js/.built: dist/.built test/tsconfig.json $(shell find test fixtures -maxdepth 4 -name '*.ts')
 	$(bin)/tsc -p test
+	touch $@
 
 test: tests
 	node build/js/test/run.js --jobs $(JOBS)
