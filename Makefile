@@ -81,6 +81,51 @@ lint: $(modules)
 	$(bin)/biome check
 
 # ---- demo ----
+# The main job as you could type it: worktrees, scripted rollouts, SFT, on-policy GRPO, and a table on repositories that no model has seen.
+#   make demo EVAL=FILE SOURCE=TEMPLATE    measures on instances of your own (SOURCE as in cg-worktree --source)
+#   make demo SEED=N                       draws differently
+#   make demo REFRESH=1                    does everything again; otherwise what is done already is taken from the cache
+SEED ?= 0
+STEPS ?= 30
+EVAL ?= fixtures/instances/heldout.ndjson
+fixture_repos := file://$(CURDIR)/build/fixtures/repos/{repo}
+SOURCE ?= $(fixture_repos)
+d := build/demo
+# The fixture model knows 4,096 positions: short observations leave room for four turns.
+caps := --max-matches 12 --max-chars 1000
+tiny := --model fixtures/model --recipe codegrep-tiny --seed $(SEED)
+
+.PHONY: demo fixtures
+fixtures: tests
+	node build/js/fixtures/build.js
+
+demo: export PATH := $(CURDIR)/bin:$(PATH)
+demo: export CG_CACHE := $(CURDIR)/$d/cache.sqlite
+demo: export CG_STORE := $(CURDIR)/$d/store
+demo: fixtures
+	$(if $(REFRESH),rm -rf $d)
+	mkdir -p $d
+	cg-worktree --source '$(fixture_repos)' fixtures/instances/train.ndjson | cg-mine gold -o $d/train.ndjson
+	cg-worktree --source '$(fixture_repos)' fixtures/instances/dev.ndjson | cg-mine gold -o $d/dev.ndjson
+	cg-worktree --source '$(SOURCE)' $(EVAL) | cg-mine gold -o $d/heldout.ndjson
+	cg-rollout --policy lexical $(caps) $d/train.ndjson | cg-reward --scheme codegrep-v3 -o $d/teacher.ndjson
+	cg-train sft $(tiny) --min-reward 0.5 --publish $d/run-sft --resume --out $d/sft $d/teacher.ndjson -o $d/steps-sft.ndjson
+	cg-rollout --policy native:fixtures/model --on-policy $d/run-grpo $(caps) --seed $(SEED) $d/train.ndjson \
+	  | cg-reward --scheme codegrep-v3 \
+	  | cg-train grpo $(tiny) --init-adapter $d/sft --steps $(STEPS) --eval-every 10 --eval-file $d/dev.ndjson --choose best \
+	      --publish $d/run-grpo --resume --out $d/grpo -o $d/steps-grpo.ndjson
+	cg-rollout --policy bm25 $d/heldout.ndjson -o $d/rollouts-bm25.ndjson
+	cg-rollout --policy lexical $(caps) $d/heldout.ndjson -o $d/rollouts-lexical.ndjson
+	cg-rollout --policy native:fixtures/model $(caps) -n 8 --seed $(SEED) $d/heldout.ndjson -o $d/rollouts-base.ndjson
+	cg-rollout --policy native:fixtures/model@$d/sft $(caps) -n 8 --seed $(SEED) $d/heldout.ndjson -o $d/rollouts-sft.ndjson
+	cg-rollout --policy native:fixtures/model@$d/grpo $(caps) -n 8 --seed $(SEED) $d/heldout.ndjson -o $d/rollouts-grpo.ndjson
+	table=(BM25=$d/rollouts-bm25.ndjson lexical=$d/rollouts-lexical.ndjson base=$d/rollouts-base.ndjson SFT=$d/rollouts-sft.ndjson GRPO=$d/rollouts-grpo.ndjson); \
+	  cg-eval table --no-run --title 'held-out repositories' "$${table[@]}" -o $d/table.ndjson; \
+	  cg-eval table -q --title 'held-out repositories' --format text "$${table[@]}"
+	@printf '%s\n' '' 'adapter: $d/grpo (PEFT)      metrics: $d/steps-grpo.ndjson      rollouts: $d/rollouts-*.ndjson' \
+	  'next:    bin/cg-eval table --by issue_kind --format text GRPO=$d/rollouts-grpo.ndjson' \
+	  '         bin/cg-eval compare $d/rollouts-sft.ndjson $d/rollouts-grpo.ndjson' \
+	  '         bin/cg-rollout --repo . --issue ISSUE.txt      (asks the scripted agent about a repository of yours)'
 # ---- end of demo ----
 
 clean:
