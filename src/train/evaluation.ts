@@ -2,26 +2,15 @@ import type { TrainGroup } from '../engine/types.js'
 import { FatalError, RecordFault } from '../record/fault.js'
 import type { Known } from '../record/item.js'
 import { readRecords } from '../record/read.js'
-import type { Run } from '../record/schema.js'
 import type { Figure } from './best.js'
 import { denominators } from './denominators.js'
 import { evaluateInstances } from './eval-pipe.js'
-import type { Limits } from './sequence.js'
+import type { Prepared } from './prepare.js'
+import type { Runtime } from './runtime.js'
 import type { Session } from './session.js'
-import type { Tokenise } from './tokenise.js'
-import { weightedRow } from './weighted-batch.js'
-
-export type EvaluationPlan = {
-  upstream(): readonly Run[]
-  threads: number
-  file: string
-  model: string
-  samples: number
-  seed: string
-  limits: Limits
-  tokenise: Tokenise
-  maxRowsPerPass: number
-}
+import type { CommonOptions } from './settings.js'
+import { createTokenise } from './tokenise.js'
+import { type RowPlan, weightedRow } from './weighted-batch.js'
 
 /** Measures the version in training; `adapterDir` is where its adapter lies. */
 export type Measure = (session: Session, adapterDir: string) => Promise<Figure>
@@ -32,28 +21,36 @@ export type Measure = (session: Session, adapterDir: string) => Promise<Figure>
  *
  * Throws FatalError E_EVAL for a file with neither or with both, and for instances without target or worktree.
  */
-export async function createMeasure(plan: EvaluationPlan): Promise<Measure> {
+export async function createMeasure(
+  file: string,
+  options: Pick<CommonOptions, 'evalSamples' | 'threads'>,
+  { modelDir, limits, maxRowsPerPass }: Pick<Prepared, 'modelDir' | 'limits' | 'maxRowsPerPass'>,
+  { seed, upstream }: Pick<Runtime, 'seed' | 'upstream'>,
+): Promise<Measure> {
+  const rows: RowPlan = { limits, weighted: false, minReward: undefined, tokenise: createTokenise(modelDir, undefined) }
   const groups: TrainGroup[] = []
   let instances = 0
-  for await (const item of readRecords(plan.file, ['rollout', 'instance'])) {
-    if (item.kind === 'instance') instances += checkInstance(item, plan.file)
+  for await (const item of readRecords(file, ['rollout', 'instance'])) {
+    if (item.kind === 'instance') instances += checkInstance(item, file)
     else if (item.kind === 'rollout') {
-      const sequence = await heldOut(item, plan)
+      const sequence = await heldOut(item, rows)
       if (sequence) groups.push({ index: groups.length, sequences: [sequence] })
     }
   }
   if (instances > 0 && groups.length > 0)
-    throw new FatalError('E_EVAL', `${plan.file} has instances and rollouts: a figure is of one or the other; split the file`)
-  if (instances > 0) return (_, adapterDir) => evaluateInstances(plan, adapterDir, plan.upstream())
-  if (groups.length === 0)
-    throw new FatalError('E_EVAL', `${plan.file} has neither instances nor rollouts to learn from: nothing to measure on`)
+    throw new FatalError('E_EVAL', `${file} has instances and rollouts: a figure is of one or the other; split the file`)
+  if (instances > 0) {
+    const plan = { file, model: modelDir, samples: options.evalSamples, threads: options.threads, seed }
+    return (_, adapterDir) => evaluateInstances(plan, adapterDir, upstream())
+  }
+  if (groups.length === 0) throw new FatalError('E_EVAL', `${file} has neither instances nor rollouts to learn from: nothing to measure on`)
 
   return async ({ trainer }) => {
     const { loss } = await trainer.evaluate({
       groups,
       loss: { kind: 'weighted' },
       denominators: denominators(groups.length, groups),
-      maxRowsPerPass: plan.maxRowsPerPass,
+      maxRowsPerPass,
     })
     return { name: 'loss', value: loss, n: groups.length }
   }
@@ -71,9 +68,9 @@ function checkInstance(item: Known<'instance'>, file: string): 1 {
   return 1
 }
 
-async function heldOut(item: Known<'rollout'>, { limits, tokenise }: EvaluationPlan) {
+async function heldOut(item: Known<'rollout'>, plan: RowPlan) {
   try {
-    const row = await weightedRow(item, { limits, weighted: false, minReward: undefined, tokenise })
+    const row = await weightedRow(item, plan)
     return row && { ids: Int32Array.from(row.ids), spans: Int32Array.from(row.spans), temperature: row.temperature }
   } catch (error) {
     if (error instanceof RecordFault) error.origin ??= item.origin

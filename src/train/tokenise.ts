@@ -1,4 +1,4 @@
-import { loadChat, tokenTexts } from '../model/chat.js'
+import { type Chat, loadChat, tokenTexts } from '../model/chat.js'
 import { readCheckpointFiles } from '../model/checkpoint-files.js'
 import { protocol } from '../model/protocol.js'
 import { type ChatMessage, createTemplate } from '../model/template.js'
@@ -11,17 +11,16 @@ import { codegrep } from '../tools/codegrep.js'
 export type Tokenise = (record: Rollout) => Pick<Tokens, 'ids' | 'spans'> & { cut: boolean }
 
 /**
- * Makes the function that gives text-only rollouts tokens: the opening and what follows each turn through the model's own chat template, each turn's text with
+ * Makes the function that gives text-only rollouts tokens (the tokenizer is loaded when the first one comes): the opening and what follows each turn through the model's own chat template, each turn's text with
  * its end-of-turn token as a span of its own (protocol; stream contract, "Tokens").
  *
  * @param prompt style of the opening; undefined: the model's own (cg.json), else the one that the rollout was asked in
  */
 export function createTokenise(modelDir: string, prompt: 'full' | 'brief' | undefined): Tokenise {
-  const chat = loadChat(modelDir, { thinking: false })
-  const end = endOfTurn(modelDir, chat.tokenizer, chat.stopIds)
-  const context = Math.min(chat.settings.context ?? Number.POSITIVE_INFINITY, chat.maxPositions)
-
+  let loaded: Words | undefined
   return record => {
+    loaded ??= load(modelDir)
+    const { chat, end, context } = loaded
     const { sampling, turns } = record
     const style = prompt ?? chat.settings.prompt ?? styleOf(record)
     const words = protocol(style, { maxTurns: sampling.max_turns, maxCalls: sampling.max_calls })
@@ -43,6 +42,14 @@ export function createTokenise(modelDir: string, prompt: 'full' | 'brief' | unde
     }
     return { ids, spans, cut: false }
   }
+}
+
+type Words = { chat: Chat; end: number; context: number }
+
+function load(modelDir: string): Words {
+  const chat = loadChat(modelDir, { thinking: false })
+  const context = Math.min(chat.settings.context ?? Number.POSITIVE_INFINITY, chat.maxPositions)
+  return { chat, end: endOfTurn(modelDir, chat.tokenizer, chat.stopIds), context }
 }
 
 function styleOf({ protocol: { name } }: Rollout): 'full' | 'brief' {

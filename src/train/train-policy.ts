@@ -11,7 +11,6 @@ import type { Runtime } from './runtime.js'
 import { createSchedule } from './schedule.js'
 import { openSession, type Session } from './session.js'
 import { optimizerOptions, type PolicyOptions, policyLoss } from './settings.js'
-import { createTokenise } from './tokenise.js'
 import { holdUpstream } from './upstream-options.js'
 
 /**
@@ -30,25 +29,13 @@ async function* policySteps(
   prepared: Prepared,
   begun: (session: Session) => void,
 ): AsyncGenerator<Output> {
-  const { engine, model, modelDir, held, maxRowsPerPass, limits } = prepared
+  const { engine, model, held, maxRowsPerPass } = prepared
   const klRef = stated.klRef ?? (stated.initAdapter === undefined ? 'base' : 'start')
   const options = { ...stated, klRef }
   const schedule = createSchedule(options, options.steps, '--steps')
   const { initAdapterSha256, modelSha256 } = prepared
-  const measure =
-    options.evalFile === undefined
-      ? undefined
-      : await createMeasure({
-          file: options.evalFile,
-          model: modelDir,
-          samples: options.evalSamples,
-          threads: options.threads,
-          upstream: runtime.upstream,
-          seed: runtime.seed,
-          limits,
-          tokenise: createTokenise(modelDir, undefined),
-          maxRowsPerPass,
-        })
+  const { evalFile } = options
+  const measure = evalFile === undefined ? undefined : await createMeasure(evalFile, options, prepared, runtime)
   const session = await openSession({
     engine,
     model,
@@ -152,7 +139,7 @@ async function build(rows: StepRows, session: Session, limits: Prepared['limits'
   const batch = policyBatch(rows, limits, (error, item: Known<'rollout'>) => faults.push(runtime.fault(error, item)))
   const rescored = await settleOldLogprobs(batch, session)
   if (batch.facts.zero_variance === rows.groups.length && rows.groups.length > 0)
-    runtime.warn(`step ${rows.step}: in every group all rewards are equal: nothing to learn from; sample more, or easier instances`)
+    runtime.say(`step ${rows.step}: in every group all rewards are equal: nothing to learn from; sample more, or easier instances`)
   return {
     groups: batch.groups,
     denominators: batch.denominators,

@@ -29,15 +29,17 @@ export function trainWeighted(
     const spool = createSpool()
     try {
       let cut = 0
-      const tokenise = lazily(
-        () => createTokenise(prepared.modelDir, options.prompt),
-        () => cut++,
-      )
+      const give = createTokenise(prepared.modelDir, options.prompt)
+      const tokenise: Tokenise = record => {
+        const tokens = give(record)
+        if (tokens.cut) cut++
+        return tokens
+      }
       const plan = { limits: prepared.limits, weighted: method === 'awr', minReward: options.minReward, tokenise }
       yield* fill(spool, input, plan, options, runtime)
       if (cut > 0) runtime.say(`${cut} rollouts are cut where the model's context ends`)
       if (runtime.signal.aborted) return
-      yield* weightedSteps(method, spool, options, runtime, prepared, tokenise, begun)
+      yield* weightedSteps(method, spool, options, runtime, prepared, begun)
     } finally {
       spool.close()
     }
@@ -81,31 +83,17 @@ async function* weightedSteps(
   options: WeightedOptions & { prompt?: 'full' | 'brief' | undefined },
   runtime: Runtime,
   prepared: Prepared,
-  tokenise: Tokenise,
   begun: (session: Session) => void,
 ): AsyncGenerator<Output> {
-  const { engine, model, modelDir, held, maxRowsPerPass, limits, initAdapterSha256 } = prepared
+  const { engine, model, held, maxRowsPerPass, initAdapterSha256 } = prepared
   const rows = spool.names.length
   if (rows === 0) return
   const passes = options.epochs ?? (options.steps === undefined ? 1 : Number.POSITIVE_INFINITY)
   const whole = Math.ceil((rows * passes) / options.batchSize)
   const total = Math.min(whole, options.steps ?? whole)
   const schedule = createSchedule(options, total, '--steps or --epochs')
-  const { evalFile: file } = options
-  const measure =
-    file === undefined
-      ? undefined
-      : await createMeasure({
-          file,
-          model: modelDir,
-          samples: options.evalSamples,
-          threads: options.threads,
-          upstream: runtime.upstream,
-          seed: runtime.seed,
-          limits,
-          tokenise,
-          maxRowsPerPass,
-        })
+  const { evalFile } = options
+  const measure = evalFile === undefined ? undefined : await createMeasure(evalFile, options, prepared, runtime)
   const session = await openSession({
     engine,
     model,
@@ -162,16 +150,5 @@ async function* readySteps(spool: Spool, seed: string, passes: number, size: num
       replayed: false,
       build: async () => weightedBatch(spool, indices),
     }
-  }
-}
-
-/** The tokenizer is loaded when the first text-only rollout comes. `onCut` is told of each that did not fit. */
-function lazily(make: () => Tokenise, onCut: () => void): Tokenise {
-  let made: Tokenise | undefined
-  return record => {
-    made ??= make()
-    const tokens = made(record)
-    if (tokens.cut) onCut()
-    return tokens
   }
 }

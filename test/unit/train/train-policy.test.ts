@@ -131,7 +131,7 @@ t.test('a step in which nothing can be learnt makes its version', async t => {
     { zero_variance: 1, faults: 2, grad_norm: 0, tokens: 0, reward: null },
     { rollouts: 0, groups: 0, tokens: 0 },
   ])
-  t.ok(runtime.warned.some(line => /step 0: in every group all rewards are equal/.test(line)))
+  t.ok(runtime.said.some(line => /step 0: in every group all rewards are equal/.test(line)))
   t.same(
     readdirSync(publish).filter(name => name.startsWith('v')),
     ['v000002', 'v000003'],
