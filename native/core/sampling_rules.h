@@ -16,7 +16,8 @@
 
 namespace cg {
 
-/// CTRL's repetition penalty (Keskar et al. 2019, section 4.1) as transformers applies it: once per distinct id, division for positive logits, product for negative ones.
+/// CTRL's repetition penalty (Keskar et al. 2019, section 4.1) as transformers applies it: once per distinct id, division for positive logits, product for
+/// negative ones.
 inline void apply_penalty(float* scores, const int32_t* seen, int64_t seen_count, float penalty) {
   if (penalty == 1) return;
   for (int64_t i = 0; i < seen_count; ++i) {

@@ -12,12 +12,14 @@
 
 namespace cg::reference {
 
-TableView checked(const View<int32_t>& position, const View<int32_t>& first, const View<int32_t>& table, const View<int32_t>& gather, int64_t rows, int64_t slots) {
+TableView checked(const View<int32_t>& position, const View<int32_t>& first, const View<int32_t>& table, const View<int32_t>& gather, int64_t rows,
+                  int64_t slots) {
   CG_INVARIANT(position.n0 == rows && first.n0 == rows && table.n0 == rows);
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t count = int64_t(position.data[i]) - first.data[i] + 1, at = table.data[i];
     if (first.data[i] < 0 || count < 1 || at < 0 || at + count > gather.n0)
-      throw Error("E_INDEX", "attention row " + std::to_string(i) + " (positions " + std::to_string(first.data[i]) + " to " + std::to_string(position.data[i]) + ") leaves its gather list");
+      throw Error("E_INDEX", "attention row " + std::to_string(i) + " (positions " + std::to_string(first.data[i]) + " to " + std::to_string(position.data[i]) +
+                                 ") leaves its gather list");
   }
   check_index(gather, slots, "slot");
   return {position.data, first.data, table.data, gather.data};
@@ -31,7 +33,8 @@ void ReferenceBackend::attention(Queue& queue, Tensor q_t, Tensor k_t, Tensor v_
     const int64_t rep = q.n1 / k.n1, D = q.n2, width = round_up(D, 16);
     CG_INVARIANT(q.n1 % k.n1 == 0 && k.n2 == D && v.n0 == k.n0 && v.n1 == k.n1 && v.n2 == D && out.n0 == q.n0 && out.n1 == q.n1 && out.n2 == D);
     CG_INVARIANT(!lse.data || (lse.n0 == q.n0 && lse.n2 == q.n1));
-    const TableView table = checked(view<int32_t>(table_t.position), view<int32_t>(table_t.first), view<int32_t>(table_t.table), view<int32_t>(table_t.gather), q.n0, k.n0);
+    const TableView table =
+        checked(view<int32_t>(table_t.position), view<int32_t>(table_t.first), view<int32_t>(table_t.table), view<int32_t>(table_t.gather), q.n0, k.n0);
     const float factor = 1 / __builtin_sqrtf(float(D));
     double pairs = 0;
     for (int64_t i = 0; i < q.n0; ++i) pairs += table.position[i] - table.first[i] + 1;
@@ -84,7 +87,8 @@ void ReferenceBackend::attention(Queue& queue, Tensor q_t, Tensor k_t, Tensor v_
               tiles_wide<Chain::go_on>(isa, stop - i, width, s + i * tile_size, tile_size, 1, values, width, shared, o + i * width, width);
               for (int64_t r = i; r < stop; ++r)
                 if (seen[r] > shared)
-                  tiles_wide<Chain::go_on>(isa, 1, width, s + r * tile_size + shared, tile_size, 1, values + shared * width, width, seen[r] - shared, o + r * width, width);
+                  tiles_wide<Chain::go_on>(isa, 1, width, s + r * tile_size + shared, tile_size, 1, values + shared * width, width, seen[r] - shared,
+                                           o + r * width, width);
             }
           });
           for (int64_t row = begin, i = 0; row < end; ++row)

@@ -78,6 +78,7 @@ CG_INLINE void gather_dense(const View<float>& x, int64_t head, const int32_t* s
 }
 
 /// Checks a table against R rows and S slots, and that every list it names lies within `gather`.
-TableView checked(const View<int32_t>& position, const View<int32_t>& first, const View<int32_t>& table, const View<int32_t>& gather, int64_t rows, int64_t slots);
+TableView checked(const View<int32_t>& position, const View<int32_t>& first, const View<int32_t>& table, const View<int32_t>& gather, int64_t rows,
+                  int64_t slots);
 
 }  // namespace cg::reference

@@ -22,11 +22,11 @@ struct Backward {
   float factor;
 };
 
-/// p and ds, both [..][64], of `count` pairs (rows row0 …, `rep` heads each) against a tile of `columns` slots, a multiple of 32; see(row, visible [64]) says which
-/// slots a row sees.
+/// p and ds, both [..][64], of `count` pairs (rows row0 …, `rep` heads each) against a tile of `columns` slots, a multiple of 32; see(row, visible [64]) says
+/// which slots a row sees.
 template <class I, class See>
-CG_INLINE void scores(I isa, const Backward& b, int64_t head, int64_t row0, int64_t count, const float* queries, const float* douts, const float* kt, const float* vt, int64_t columns,
-                      float* p, float* ds, const See& see) {
+CG_INLINE void scores(I isa, const Backward& b, int64_t head, int64_t row0, int64_t count, const float* queries, const float* douts, const float* kt,
+                      const float* vt, int64_t columns, float* p, float* ds, const See& see) {
   int32_t visible[tile_size];
   tiles_wide<Chain::begin>(isa, count, columns, queries, b.width, 1, kt, tile_size, b.D, p, tile_size);
   tiles_wide<Chain::begin>(isa, count, columns, douts, b.width, 1, vt, tile_size, b.D, ds, tile_size);
@@ -128,7 +128,8 @@ void key_value_gradient(Threads& threads, const Backward& b, double flops) {
           group_rows(b.dout, head, b.rep, begin, end, b.width, douts);
           scores(isa, b, head, begin, pairs, queries, douts, kt + low, vt + low, round_up(high - low, lanes), p, ds,
                  [&](int64_t row, int32_t* visible) CG_INLINE_LAMBDA {
-                   for_lanes(round_up(high - low, lanes), [&](int64_t j) CG_INLINE_LAMBDA { visible[j] = slots[low + j] <= int32_t(row) && int32_t(row) < ends[low + j]; });
+                   for_lanes(round_up(high - low, lanes),
+                             [&](int64_t j) CG_INLINE_LAMBDA { visible[j] = slots[low + j] <= int32_t(row) && int32_t(row) < ends[low + j]; });
                  });
           tiles_wide<Chain::go_on>(isa, high - low, b.width, ds, 1, tile_size, queries, b.width, pairs, dk + low * b.width, b.width);
           tiles_wide<Chain::go_on>(isa, high - low, b.width, p, 1, tile_size, douts, b.width, pairs, dv + low * b.width, b.width);
@@ -144,8 +145,8 @@ void key_value_gradient(Threads& threads, const Backward& b, double flops) {
 
 }  // namespace
 
-void ReferenceBackend::attention_backward(Queue& queue, Tensor dout_t, Tensor q_t, Tensor k_t, Tensor v_t, Tensor out_t, Tensor lse_t, const AttentionTable& table_t, Tensor dq_t, Tensor dk_t,
-                                          Tensor dv_t, Tensor workspace_t) {
+void ReferenceBackend::attention_backward(Queue& queue, Tensor dout_t, Tensor q_t, Tensor k_t, Tensor v_t, Tensor out_t, Tensor lse_t,
+                                          const AttentionTable& table_t, Tensor dq_t, Tensor dk_t, Tensor dv_t, Tensor workspace_t) {
   enqueue(queue, [&] {
     Backward b;
     b.dout = view<float>(dout_t), b.q = view<float>(q_t), b.k = view<float>(k_t), b.v = view<float>(v_t), b.lse = view<float>(lse_t);
@@ -153,7 +154,8 @@ void ReferenceBackend::attention_backward(Queue& queue, Tensor dout_t, Tensor q_
     const auto out = view<float>(out_t);
     const int64_t R = b.q.n0;
     if (R == 0) return;
-    CG_INVARIANT(b.k.n0 == R && b.v.n0 == R && b.dk.n0 == R && b.dv.n0 == R && b.dq.n0 == R && b.dout.n0 == R && out.n0 == R && b.lse.n0 == R && b.lse.n2 == b.q.n1);
+    CG_INVARIANT(b.k.n0 == R && b.v.n0 == R && b.dk.n0 == R && b.dv.n0 == R && b.dq.n0 == R && b.dout.n0 == R && out.n0 == R && b.lse.n0 == R &&
+                 b.lse.n2 == b.q.n1);
     CG_INVARIANT(b.q.n1 % b.k.n1 == 0 && b.k.n2 == b.q.n2 && b.v.n2 == b.q.n2);
     b.table = checked(view<int32_t>(table_t.position), view<int32_t>(table_t.first), view<int32_t>(table_t.table), view<int32_t>(table_t.gather), R, R);
     b.subtree_end = view<int32_t>(table_t.subtree_end);

@@ -14,7 +14,9 @@ struct Entries {
 };
 
 /// Entries are by ascending row; calls body(entry) is left to the caller: this finds the first entry whose row is at least `row`.
-int64_t first_entry(const Entries& entries, int64_t row) { return std::lower_bound(entries.row.data, entries.row.data + entries.row.n0, int32_t(row)) - entries.row.data; }
+int64_t first_entry(const Entries& entries, int64_t row) {
+  return std::lower_bound(entries.row.data, entries.row.data + entries.row.n0, int32_t(row)) - entries.row.data;
+}
 
 void check(const Entries& entries, int64_t rows, int64_t real_vocab) {
   CG_INVARIANT(entries.row.n0 == entries.target.n0 && entries.row.n0 == entries.temperature.n0);
@@ -28,7 +30,8 @@ void check(const Entries& entries, int64_t rows, int64_t real_vocab) {
 
 }  // namespace
 
-void ReferenceBackend::head_logp(Queue& queue, Tensor h_t, Weight head_id, int64_t real_vocab, const LossEntries& entries_t, Tensor logp_t, Tensor entropy_t, Tensor workspace_t) {
+void ReferenceBackend::head_logp(Queue& queue, Tensor h_t, Weight head_id, int64_t real_vocab, const LossEntries& entries_t, Tensor logp_t, Tensor entropy_t,
+                                 Tensor workspace_t) {
   enqueue(queue, [&] {
     const auto h = view<float>(h_t);
     const Packed& head = packed(head_id);
@@ -61,7 +64,8 @@ void ReferenceBackend::head_logp(Queue& queue, Tensor h_t, Weight head_id, int64
   });
 }
 
-void ReferenceBackend::head_backward(Queue& queue, Tensor h_t, Weight head_id, int64_t real_vocab, const LossEntries& entries_t, Tensor coefficient_t, Tensor dh_t, Tensor workspace_t) {
+void ReferenceBackend::head_backward(Queue& queue, Tensor h_t, Weight head_id, int64_t real_vocab, const LossEntries& entries_t, Tensor coefficient_t,
+                                     Tensor dh_t, Tensor workspace_t) {
   enqueue(queue, [&] {
     const auto h = view<float>(h_t), dh = view<float>(dh_t);
     const Packed& head = packed(head_id);
@@ -95,7 +99,8 @@ void ReferenceBackend::head_backward(Queue& queue, Tensor h_t, Weight head_id, i
           }
         });
       });
-      multiply_transposed(threads_, {dz, end - begin, 1, real_vocab, real_vocab, real_vocab}, real, {dh.row(begin), end - begin, 1, dh.n2, dh.s0, dh.n2}, false);
+      multiply_transposed(threads_, {dz, end - begin, 1, real_vocab, real_vocab, real_vocab}, real, {dh.row(begin), end - begin, 1, dh.n2, dh.s0, dh.n2},
+                          false);
     }
   });
 }

@@ -1,4 +1,5 @@
-// The language-model head in row chunks: logits live in the workspace, and the log-prob of an entry is made here and nowhere else, for the sampler and the trainer.
+// The language-model head in row chunks: logits live in the workspace, and the log-prob of an entry is made here and nowhere else, for the sampler and the
+// trainer.
 #pragma once
 
 #include <algorithm>

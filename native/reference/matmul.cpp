@@ -56,7 +56,8 @@ void multiply_transposed(Threads& threads, const View<float>& dy, const Packed& 
           const int64_t n = std::min(depth, w.n - n0);
           transpose_rows(dy.row(r0) + n0, dy.s0, rows, n, transposed);
           for (int64_t p = 0; p * 32 < n; ++p)
-            tiles<Chain::go_on, 32>(isa, width, w.panel(n0 / 32 + p) + k0 * 32, 32, 1, transposed + p * 32 * 32, 32, std::min<int64_t>(32, n - p * 32), sums, 32);
+            tiles<Chain::go_on, 32>(isa, width, w.panel(n0 / 32 + p) + k0 * 32, 32, 1, transposed + p * 32 * 32, 32, std::min<int64_t>(32, n - p * 32), sums,
+                                    32);
         }
         for (int64_t r = 0; r < rows; ++r) {
           float* to = dx.row(r0 + r) + k0;

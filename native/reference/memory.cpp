@@ -64,7 +64,8 @@ ReferenceBackend::~ReferenceBackend() {
 }
 
 std::string ReferenceBackend::description() const {
-  return std::string("CPU, reference backend, ") + name_of(current_isa()) + ", " + std::to_string(threads_.count()) + (threads_.count() == 1 ? " thread" : " threads");
+  return std::string("CPU, reference backend, ") + name_of(current_isa()) + ", " + std::to_string(threads_.count()) +
+         (threads_.count() == 1 ? " thread" : " threads");
 }
 
 BufferId ReferenceBackend::arena(int64_t bytes) {
@@ -191,7 +192,8 @@ void check_index(const View<int32_t>& list, int64_t end, const char* what) {
   if (list.n0 == 0 || int64_t(largest) < end) return;
   for (int64_t i = 0; i < list.n0; ++i)
     if (list.data[i] < 0 || list.data[i] >= end)
-      throw Error("E_INDEX", std::string(what) + " " + std::to_string(list.data[i]) + " (entry " + std::to_string(i) + ") is outside [0, " + std::to_string(end) + ")");
+      throw Error("E_INDEX",
+                  std::string(what) + " " + std::to_string(list.data[i]) + " (entry " + std::to_string(i) + ") is outside [0, " + std::to_string(end) + ")");
 }
 
 }  // namespace cg::reference

@@ -86,7 +86,8 @@ class ReferenceBackend final : public Backend {
 
   void store_kv(Queue&, Tensor x, Tensor slot, Tensor kv) override;
   void attention(Queue&, Tensor q, Tensor k, Tensor v, const AttentionTable&, Tensor out, Tensor lse, Tensor workspace) override;
-  void attention_backward(Queue&, Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, const AttentionTable&, Tensor dq, Tensor dk, Tensor dv, Tensor workspace) override;
+  void attention_backward(Queue&, Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, const AttentionTable&, Tensor dq, Tensor dk, Tensor dv,
+                          Tensor workspace) override;
 
   void head_logp(Queue&, Tensor h, Weight head, int64_t real_vocab, const LossEntries&, Tensor logp, Tensor entropy, Tensor workspace) override;
   void head_backward(Queue&, Tensor h, Weight head, int64_t real_vocab, const LossEntries&, Tensor coefficient, Tensor dh, Tensor workspace) override;

@@ -36,7 +36,8 @@ int32_t choose(float* scores, float* weight, int32_t* order, int64_t vocab, cons
 
 }  // namespace
 
-void ReferenceBackend::sample(Queue& queue, Tensor h_t, Weight head_id, int64_t real_vocab, const SampleRows& rows_t, Tensor ids_t, Tensor logp_t, Tensor workspace_t) {
+void ReferenceBackend::sample(Queue& queue, Tensor h_t, Weight head_id, int64_t real_vocab, const SampleRows& rows_t, Tensor ids_t, Tensor logp_t,
+                              Tensor workspace_t) {
   enqueue(queue, [&] {
     const auto h = view<float>(h_t), params = view<float>(rows_t.params), logp = view<float>(logp_t);
     const auto row = view<int32_t>(rows_t.row), offset = view<int32_t>(rows_t.seen_offset), ids = view<int32_t>(ids_t);
@@ -45,7 +46,8 @@ void ReferenceBackend::sample(Queue& queue, Tensor h_t, Weight head_id, int64_t 
     const int64_t M = row.n0;
     if (M == 0) return;
     const View<int32_t> seen = rows_t.seen ? view<int32_t>(rows_t.seen) : View<int32_t>{};
-    CG_INVARIANT(h.n2 == head.k && real_vocab <= head.n && params.n0 == M && params.n2 == SampleParams::fields && keys.n0 == M && keys.n2 == 3 && offset.n0 == M + 1 && ids.n0 == M && logp.n0 == M);
+    CG_INVARIANT(h.n2 == head.k && real_vocab <= head.n && params.n0 == M && params.n2 == SampleParams::fields && keys.n0 == M && keys.n2 == 3 &&
+                 offset.n0 == M + 1 && ids.n0 == M && logp.n0 == M);
     check_index(row, h.n0, "head row");
     check_index(seen, real_vocab, "earlier id");
     check_index(offset, seen.n0 + 1, "offset of earlier ids");

@@ -1,7 +1,7 @@
 // The one multiplication kernel: c[r][j] (+)= Σ_k a[r][k] · b[k][j], k ascending, multiply then add.
 //
-// Each c[r][j] is one chain, whatever the number of rows, the tile's size or the split of k (a call with Chain::go_on continues what c holds). The compiler keeps
-// the tile in registers and vectorises over j.
+// Each c[r][j] is one chain, whatever the number of rows, the tile's size or the split of k (a call with Chain::go_on continues what c holds). The compiler
+// keeps the tile in registers and vectorises over j.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ enum class Chain { begin, go_on };
 
 /// c [R][L] with row stride c_row; a by (row, k) with strides a_row, a_step; b [depth][L] with row stride b_step.
 template <Chain start, int R, int L>
-CG_INLINE void tile(const float* __restrict a, int64_t a_row, int64_t a_step, const float* __restrict b, int64_t b_step, int64_t depth, float* __restrict c, int64_t c_row) {
+CG_INLINE void tile(const float* __restrict a, int64_t a_row, int64_t a_step, const float* __restrict b, int64_t b_step, int64_t depth, float* __restrict c,
+                    int64_t c_row) {
   a_row = unknown(a_row);
   a_step = unknown(a_step);
   float acc[R][L];
@@ -57,7 +58,8 @@ CG_INLINE void tiles(I, int64_t rows, const float* a, int64_t a_row, int64_t a_s
 
 /// The same for `columns` outputs, a multiple of 16.
 template <Chain start, class I>
-CG_INLINE void tiles_wide(I isa, int64_t rows, int64_t columns, const float* a, int64_t a_row, int64_t a_step, const float* b, int64_t b_step, int64_t depth, float* c, int64_t c_row) {
+CG_INLINE void tiles_wide(I isa, int64_t rows, int64_t columns, const float* a, int64_t a_row, int64_t a_step, const float* b, int64_t b_step, int64_t depth,
+                          float* c, int64_t c_row) {
   int64_t j = 0;
   for (; j + 32 <= columns; j += 32) tiles<start, 32>(isa, rows, a, a_row, a_step, b + j, b_step, depth, c + j, c_row);
   if (j < columns) tiles<start, 16>(isa, rows, a, a_row, a_step, b + j, b_step, depth, c + j, c_row);

@@ -11,7 +11,8 @@
 namespace cg::reference {
 
 /// e^x in fp32, at most 1 ulp off (checked for every float). −∞ and x < −104 give 0, x > 88.73 gives ∞, NaN stays NaN.
-/// Method: x = n ln 2 + r with |r| ≤ ln 2 / 2 in two parts (Cody, Waite 1980), Cephes' polynomial of degree 7 for e^r (Moshier, expf), scaling by 2^n in two steps.
+/// Method: x = n ln 2 + r with |r| ≤ ln 2 / 2 in two parts (Cody, Waite 1980), Cephes' polynomial of degree 7 for e^r (Moshier, expf), scaling by 2^n in two
+/// steps.
 CG_INLINE float exp_f(float x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;

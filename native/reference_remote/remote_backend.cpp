@@ -15,7 +15,8 @@ namespace cg::reference_remote {
 class RemoteBackend final : public Backend {
  public:
   RemoteBackend(int threads, int delay_us)
-      : delay_us_(delay_us), inner_(threads, {[this](int64_t bytes) { return vault_.allocate(bytes); }, [this](void* data, int64_t bytes) { vault_.release(data, bytes); }}) {}
+      : delay_us_(delay_us),
+        inner_(threads, {[this](int64_t bytes) { return vault_.allocate(bytes); }, [this](void* data, int64_t bytes) { vault_.release(data, bytes); }}) {}
 
   std::string logprob_kind() const override { return inner_.logprob_kind(); }
   std::string description() const override { return inner_.description() + ", as a remote device"; }
@@ -29,7 +30,9 @@ class RemoteBackend final : public Backend {
     const std::lock_guard lock(one_op_);
     inner_.release(id);
   }
-  Weight load_weight(const std::string& name, const void* host, DType dtype, std::span<const int64_t> shape) override { return inner_.load_weight(name, host, dtype, shape); }
+  Weight load_weight(const std::string& name, const void* host, DType dtype, std::span<const int64_t> shape) override {
+    return inner_.load_weight(name, host, dtype, shape);
+  }
   void release(Weight w) override { inner_.release(w); }
   int64_t workspace(Op op, int64_t m, int64_t n, int64_t k) const override { return inner_.workspace(op, m, n, k); }
 
@@ -62,7 +65,9 @@ class RemoteBackend final : public Backend {
   void gather_rows(Queue& queue, Tensor x, Tensor index, Tensor y) override { push(queue, [=, this](Queue& q) { inner_.gather_rows(q, x, index, y); }); }
   void scatter_rows(Queue& queue, Tensor x, Tensor index, Tensor y) override { push(queue, [=, this](Queue& q) { inner_.scatter_rows(q, x, index, y); }); }
   void add(Queue& queue, Tensor x, Tensor y) override { push(queue, [=, this](Queue& q) { inner_.add(q, x, y); }); }
-  void rms_norm(Queue& queue, Tensor x, Weight w, float eps, Tensor y, Tensor rstd) override { push(queue, [=, this](Queue& q) { inner_.rms_norm(q, x, w, eps, y, rstd); }); }
+  void rms_norm(Queue& queue, Tensor x, Weight w, float eps, Tensor y, Tensor rstd) override {
+    push(queue, [=, this](Queue& q) { inner_.rms_norm(q, x, w, eps, y, rstd); });
+  }
   void rms_norm_backward(Queue& queue, Tensor dy, Tensor x, Weight w, Tensor rstd, Tensor dx, bool accumulate) override {
     push(queue, [=, this](Queue& q) { inner_.rms_norm_backward(q, dy, x, w, rstd, dx, accumulate); });
   }
@@ -81,11 +86,15 @@ class RemoteBackend final : public Backend {
     push(queue, [=, this](Queue& q) { inner_.matmul_backward(q, dy, w, dx, accumulate, workspace); });
   }
   void lora_shrink(Queue& queue, Tensor x, Tensor a, Tensor h) override { push(queue, [=, this](Queue& q) { inner_.lora_shrink(q, x, a, h); }); }
-  void lora_expand(Queue& queue, Tensor h, Tensor b, float scale, Tensor y) override { push(queue, [=, this](Queue& q) { inner_.lora_expand(q, h, b, scale, y); }); }
+  void lora_expand(Queue& queue, Tensor h, Tensor b, float scale, Tensor y) override {
+    push(queue, [=, this](Queue& q) { inner_.lora_expand(q, h, b, scale, y); });
+  }
   void lora_expand_backward(Queue& queue, Tensor dy, Tensor b, float scale, Tensor dh) override {
     push(queue, [=, this](Queue& q) { inner_.lora_expand_backward(q, dy, b, scale, dh); });
   }
-  void lora_shrink_backward(Queue& queue, Tensor dh, Tensor a, Tensor dx) override { push(queue, [=, this](Queue& q) { inner_.lora_shrink_backward(q, dh, a, dx); }); }
+  void lora_shrink_backward(Queue& queue, Tensor dh, Tensor a, Tensor dx) override {
+    push(queue, [=, this](Queue& q) { inner_.lora_shrink_backward(q, dh, a, dx); });
+  }
   void lora_gradient(Queue& queue, Tensor left, Tensor right, float scale, Tensor out, Tensor workspace) override {
     push(queue, [=, this](Queue& q) { inner_.lora_gradient(q, left, right, scale, out, workspace); });
   }
@@ -94,14 +103,16 @@ class RemoteBackend final : public Backend {
   void attention(Queue& queue, Tensor q, Tensor k, Tensor v, const AttentionTable& table, Tensor out, Tensor lse, Tensor workspace) override {
     push(queue, [=, this](Queue& inner) { inner_.attention(inner, q, k, v, table, out, lse, workspace); });
   }
-  void attention_backward(Queue& queue, Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, const AttentionTable& table, Tensor dq, Tensor dk, Tensor dv, Tensor workspace) override {
+  void attention_backward(Queue& queue, Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, const AttentionTable& table, Tensor dq, Tensor dk,
+                          Tensor dv, Tensor workspace) override {
     push(queue, [=, this](Queue& inner) { inner_.attention_backward(inner, dout, q, k, v, out, lse, table, dq, dk, dv, workspace); });
   }
 
   void head_logp(Queue& queue, Tensor h, Weight head, int64_t real_vocab, const LossEntries& entries, Tensor logp, Tensor entropy, Tensor workspace) override {
     push(queue, [=, this](Queue& q) { inner_.head_logp(q, h, head, real_vocab, entries, logp, entropy, workspace); });
   }
-  void head_backward(Queue& queue, Tensor h, Weight head, int64_t real_vocab, const LossEntries& entries, Tensor coefficient, Tensor dh, Tensor workspace) override {
+  void head_backward(Queue& queue, Tensor h, Weight head, int64_t real_vocab, const LossEntries& entries, Tensor coefficient, Tensor dh,
+                     Tensor workspace) override {
     push(queue, [=, this](Queue& q) { inner_.head_backward(q, h, head, real_vocab, entries, coefficient, dh, workspace); });
   }
   void sample(Queue& queue, Tensor h, Weight head, int64_t real_vocab, const SampleRows& rows, Tensor ids, Tensor logp, Tensor workspace) override {
@@ -109,7 +120,9 @@ class RemoteBackend final : public Backend {
   }
 
   void scale(Queue& queue, Tensor x, float factor) override { push(queue, [=, this](Queue& q) { inner_.scale(q, x, factor); }); }
-  void sum_squares(Queue& queue, Tensor x, Tensor out, Tensor workspace) override { push(queue, [=, this](Queue& q) { inner_.sum_squares(q, x, out, workspace); }); }
+  void sum_squares(Queue& queue, Tensor x, Tensor out, Tensor workspace) override {
+    push(queue, [=, this](Queue& q) { inner_.sum_squares(q, x, out, workspace); });
+  }
   void adamw(Queue& queue, const AdamW& step, Tensor p, Tensor g, Tensor m, Tensor v) override {
     push(queue, [=, this](Queue& q) { inner_.adamw(q, step, p, g, m, v); });
   }
@@ -133,5 +146,7 @@ class RemoteBackend final : public Backend {
 }  // namespace cg::reference_remote
 
 namespace cg {
-std::unique_ptr<Backend> make_reference_remote_backend(int threads, int delay_us) { return std::make_unique<reference_remote::RemoteBackend>(threads, delay_us); }
+std::unique_ptr<Backend> make_reference_remote_backend(int threads, int delay_us) {
+  return std::make_unique<reference_remote::RemoteBackend>(threads, delay_us);
+}
 }  // namespace cg

@@ -89,6 +89,13 @@ struct Bench {
   }
 };
 
+template <class... Sizes>
+std::string text(const char* format, Sizes... sizes) {
+  char line[120];
+  std::snprintf(line, sizeof line, format, int(sizes)...);
+  return line;
+}
+
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
@@ -98,22 +105,23 @@ std::string cpu_name() {
 
 void linears(Backend& backend, int64_t rows, int64_t n, int64_t k, int64_t rank) {
   Bench b{backend};
-  const std::string shape = " " + std::to_string(rows) + "x" + std::to_string(n) + "x" + std::to_string(k);
-  const Tensor x = b.random({rows, k}), y = b.random({rows, n}), a = b.random({rank, k}), lb = b.random({n, rank}), h = b.random({rows, rank}), da = b.make({rank, k}), db = b.make({n, rank});
+  const std::string shape = text(" %dx%dx%d", rows, n, k), ranked = text(" %dx%dx%d rank %d", rows, n, k, rank);
+  const Tensor x = b.random({rows, k}), y = b.random({rows, n}), a = b.random({rank, k}), lb = b.random({n, rank}), h = b.random({rows, rank}),
+               da = b.make({rank, k}), db = b.make({n, rank});
   const Weight w = b.weight(n, k);
   const double flops = 2.0 * double(rows * n * k), small_k = 2.0 * double(rows * rank * k), small_n = 2.0 * double(rows * rank * n);
   const Tensor none = b.make({1});
   b.time("matmul" + shape, flops, [&] { backend.matmul(*b.queue, x, w, Weight{}, y, false, none); });
   if (rows >= 256) {
     b.time("matmul_backward" + shape, flops, [&] { backend.matmul_backward(*b.queue, y, w, x, false, none); });
-    b.time("lora_gradient dA" + shape + " rank " + std::to_string(rank), small_k, [&] { backend.lora_gradient(*b.queue, h, x, 1, da, none); });
-    b.time("lora_gradient dB" + shape + " rank " + std::to_string(rank), small_n, [&] { backend.lora_gradient(*b.queue, y, h, 1, db, none); });
-    b.time("lora backward" + shape + " rank " + std::to_string(rank), small_k + small_n, [&] {
+    b.time("lora_gradient dA" + ranked, small_k, [&] { backend.lora_gradient(*b.queue, h, x, 1, da, none); });
+    b.time("lora_gradient dB" + ranked, small_n, [&] { backend.lora_gradient(*b.queue, y, h, 1, db, none); });
+    b.time("lora backward" + ranked, small_k + small_n, [&] {
       backend.lora_expand_backward(*b.queue, y, lb, 1, h);
       backend.lora_shrink_backward(*b.queue, h, a, x);
     });
   }
-  b.time("lora shrink, expand" + shape + " rank " + std::to_string(rank), small_k + small_n, [&] {
+  b.time("lora shrink, expand" + ranked, small_k + small_n, [&] {
     backend.lora_shrink(*b.queue, x, a, h);
     backend.lora_expand(*b.queue, h, lb, 1e-3f, y);
   });
@@ -122,7 +130,7 @@ void linears(Backend& backend, int64_t rows, int64_t n, int64_t k, int64_t rank)
 
 void head(Backend& backend, int64_t rows, int64_t vocab, int64_t hidden) {
   Bench b{backend};
-  const std::string shape = " " + std::to_string(rows) + "x" + std::to_string(vocab) + "x" + std::to_string(hidden);
+  const std::string shape = text(" %dx%dx%d", rows, vocab, hidden);
   const Tensor h = b.random({rows, hidden}), dh = b.make({rows, hidden}), logp = b.make({rows}), coefficient = b.random({rows}), temperature = b.make({rows});
   backend.fill(*b.queue, temperature, 1);
   std::vector<int32_t> index, target;
@@ -153,17 +161,19 @@ void attention(Backend& backend, int64_t prefix, int64_t sequences, int64_t own,
     for (int64_t j = 0; j < prefix + own; ++j) gather.push_back(int32_t(j < prefix ? j : s * own + j));
   const int64_t from = decode ? prefix : 0;
   for (int64_t i = from; i < R; ++i) pairs += position[size_t(i)] + 1;
-  const Tensor q = b.random({R, heads, d}), k = b.random({R, kv_heads, d}), v = b.random({R, kv_heads, d}), out = b.make({R, heads, d}), lse = b.make({R, heads});
+  const Tensor q = b.random({R, heads, d}), k = b.random({R, kv_heads, d}), v = b.random({R, kv_heads, d}), out = b.make({R, heads, d}),
+               lse = b.make({R, heads});
   AttentionTable t{b.ints(position), b.ints(first), b.ints(table), b.ints(gather), b.ints(end)};
   const double flops = 4 * pairs * double(heads * d);
-  const std::string shape = " " + std::to_string(prefix) + "+" + std::to_string(sequences) + "x" + std::to_string(own) + ", heads " + std::to_string(heads) + "/" + std::to_string(kv_heads) + "x" + std::to_string(d);
+  const std::string shape = text(" %d+%dx%d, heads %d/%dx%d", prefix, sequences, own, heads, kv_heads, d);
   const Tensor none = b.make({1});
   if (decode) {
     for (Tensor* x : {&t.position, &t.first, &t.table}) *x = x->rows(from, R);
     return b.time("attention, decode" + shape, flops, [&] { backend.attention(*b.queue, q.rows(from, R), k, v, t, out.rows(from, R), Tensor{}, none); });
   }
   b.time("attention" + shape, flops, [&] { backend.attention(*b.queue, q, k, v, t, out, lse, none); });
-  const Tensor dq = b.make({R, heads, d}), dk = b.make({R, kv_heads, d}), dv = b.make({R, kv_heads, d}), dout = b.random({R, heads, d}), workspace = b.workspace(Op::attention_backward, R, heads, d);
+  const Tensor dq = b.make({R, heads, d}), dk = b.make({R, kv_heads, d}), dv = b.make({R, kv_heads, d}), dout = b.random({R, heads, d}),
+               workspace = b.workspace(Op::attention_backward, R, heads, d);
   b.time("attention_backward" + shape, 2 * flops, [&] { backend.attention_backward(*b.queue, dout, q, k, v, out, lse, t, dq, dk, dv, workspace); });
 }
 
@@ -184,8 +194,9 @@ void sampling(Backend& backend, int64_t rows, int64_t vocab, int64_t hidden, flo
   const SampleRows list{b.ints(index), params_t, keys_t, b.ints(offset), b.make({0}, DType::i32)};
   const Weight w = b.weight(vocab, hidden);
   const Tensor workspace = b.workspace(Op::sample, rows, vocab, hidden);
-  const std::string cuts = top_k > 0 ? ", top-k and top-p" : top_p < 1 ? ", top-p" : "";
-  b.time("sample " + std::to_string(rows) + "x" + std::to_string(vocab) + "x" + std::to_string(hidden) + cuts, 2.0 * double(rows * vocab * hidden), [&] { backend.sample(*b.queue, h, w, vocab, list, ids, logp, workspace); });
+  const char* cuts = top_k > 0 ? ", top-k and top-p" : top_p < 1 ? ", top-p" : "";
+  b.time(text("sample %dx%dx%d", rows, vocab, hidden) + cuts, 2.0 * double(rows * vocab * hidden),
+         [&] { backend.sample(*b.queue, h, w, vocab, list, ids, logp, workspace); });
   backend.release(w);
 }
 
@@ -219,7 +230,8 @@ int main(int argc, char** argv) {
     else if (word == "--threads" && std::atoi(value.c_str()) > 0) threads = std::atoi(argv[++i]);
     else if (word == "--isa") {
       bool known = false;
-      for (const auto isa : {reference::Isa::baseline, reference::Isa::avx2, reference::Isa::avx512}) known |= value == reference::name_of(isa) && reference::use_isa(isa);
+      for (const auto isa : {reference::Isa::baseline, reference::Isa::avx2, reference::Isa::avx512})
+        known |= value == reference::name_of(isa) && reference::use_isa(isa);
       if (!known) return std::fprintf(stderr, "native-bench: this CPU has no instruction set \"%s\"\n", value.c_str()), 2;
       ++i;
     } else return std::fprintf(stderr, "usage: native-bench [--only reference] [--threads N] [--isa baseline|avx2|avx512f]\n"), 2;

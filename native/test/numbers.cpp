@@ -64,7 +64,9 @@ CG_TEST("numbers", exp_accuracy) {
     for (const Isa isa : all_isas()) p.same(reference::name_of(isa), in(isa), in(Isa::baseline));
   });
   point("exp at the edges", [&](Point& p) {
-    p.same("values", std::vector<float>{reference::exp_f(0), reference::exp_f(-0.0f), reference::exp_f(-INFINITY), reference::exp_f(INFINITY), reference::exp_f(-104), reference::exp_f(89)},
+    p.same("values",
+           std::vector<float>{reference::exp_f(0), reference::exp_f(-0.0f), reference::exp_f(-INFINITY), reference::exp_f(INFINITY), reference::exp_f(-104),
+                              reference::exp_f(89)},
            {1, 1, 0, INFINITY, 0, INFINITY});
     p.expect(std::isnan(reference::exp_f(NAN)), "NaN stays NaN");
     p.expect(reference::exp_f(-103.5f) > 0, "the smallest subnormal");
@@ -136,11 +138,16 @@ CG_TEST("numbers", half_types) {
     p.expect(wrong == 0, std::to_string(wrong) + " do not");
   });
   point("known values, ties to even", [&](Point& p) {
-    p.same("widen", std::vector<float>{widen_f16(0x3c00), widen_f16(0xc000), widen_f16(0x0001), widen_f16(0x7bff), widen_f16(0x7c00), widen_bf16(0x3f80), widen_bf16(0x0001)},
+    p.same("widen",
+           std::vector<float>{widen_f16(0x3c00), widen_f16(0xc000), widen_f16(0x0001), widen_f16(0x7bff), widen_f16(0x7c00), widen_bf16(0x3f80),
+                              widen_bf16(0x0001)},
            {1, -2, 0x1p-24f, 65504, INFINITY, 1, 0x1p-133f});
     const std::vector<float> x{1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 3.397e38f, 3.396e38f};
-    p.same("to bf16", std::vector<uint16_t>{round_to_bf16(x[0]), round_to_bf16(x[1]), round_to_bf16(x[2]), round_to_bf16(x[3])}, {0x3f80, 0x3f82, 0x7f80, 0x7f7f});
-    p.same("to f16", std::vector<uint16_t>{round_to_f16(1 + 0x1p-11f), round_to_f16(1 + 3 * 0x1p-11f), round_to_f16(65519), round_to_f16(65520), round_to_f16(0x1p-25f), round_to_f16(-0x1.8p-24f)},
+    p.same("to bf16", std::vector<uint16_t>{round_to_bf16(x[0]), round_to_bf16(x[1]), round_to_bf16(x[2]), round_to_bf16(x[3])},
+           {0x3f80, 0x3f82, 0x7f80, 0x7f7f});
+    p.same("to f16",
+           std::vector<uint16_t>{round_to_f16(1 + 0x1p-11f), round_to_f16(1 + 3 * 0x1p-11f), round_to_f16(65519), round_to_f16(65520), round_to_f16(0x1p-25f),
+                                 round_to_f16(-0x1.8p-24f)},
            {0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 0x8002});
   });
 }
@@ -161,7 +168,9 @@ CG_TEST("numbers", random_numbers) {
     }
     p.expect(std::abs(sum / 10000 - 0.5) < 0.01, "mean " + std::to_string(sum / 10000));
     const double base = uniform({1, 2, 3});
-    for (const SampleKey& key : {SampleKey{1 | uint64_t{1} << 40, 2, 3}, {1, 2 | uint64_t{1} << 40, 3}, {1, 2, 3 | uint64_t{1} << 40}, {2, 2, 3}, {1, 3, 3}, {1, 2, 4}}) p.expect(uniform(key) != base, "a key's word is ignored");
+    for (const SampleKey& key :
+         {SampleKey{1 | uint64_t{1} << 40, 2, 3}, {1, 2 | uint64_t{1} << 40, 3}, {1, 2, 3 | uint64_t{1} << 40}, {2, 2, 3}, {1, 3, 3}, {1, 2, 4}})
+      p.expect(uniform(key) != base, "a key's word is ignored");
   });
 }
 

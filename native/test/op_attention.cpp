@@ -113,8 +113,8 @@ CG_TEST("attention", attention_tries) {
       const auto run = [&](Device& d, int64_t from, int64_t to) {
         const AttentionTable table = slice(put(d, t), from, to);
         const Tensor out = d.make({to - from, s.heads, s.d}), lse = d.make({to - from, s.heads});
-        d.backend.attention(d.queue(), d.put(q, {R, s.heads, s.d}).rows(from, to), d.put(k, {R, s.kv_heads, s.d}), d.put(v, {R, s.kv_heads, s.d}), table, out, lse,
-                            d.workspace(Op::attention, R, s.heads, s.d));
+        d.backend.attention(d.queue(), d.put(q, {R, s.heads, s.d}).rows(from, to), d.put(k, {R, s.kv_heads, s.d}), d.put(v, {R, s.kv_heads, s.d}), table, out,
+                            lse, d.workspace(Op::attention, R, s.heads, s.d));
         auto both = d.get<float>(out);
         const auto sums = d.get<float>(lse);
         both.insert(both.end(), sums.begin(), sums.end());
@@ -136,7 +136,8 @@ CG_TEST("attention", attention_tries) {
       if (R > 7) {  // prefill in two chunks
         auto head = run(d, 0, 7), tail = run(d, 7, R);
         p.same("first chunk", std::vector<float>(head.begin(), head.begin() + 7 * width), std::vector<float>(got.begin(), got.begin() + 7 * width));
-        p.same("second chunk", std::vector<float>(tail.begin(), tail.begin() + (R - 7) * width), std::vector<float>(got.begin() + 7 * width, got.begin() + R * width));
+        p.same("second chunk", std::vector<float>(tail.begin(), tail.begin() + (R - 7) * width),
+               std::vector<float>(got.begin() + 7 * width, got.begin() + R * width));
       }
     });
 }
@@ -161,12 +162,14 @@ CG_TEST("attention", attention_pages) {
     }
     const auto plain = everywhere(p, [&](Device& d) {
       const Tensor out = d.make({R, s.heads, s.d});
-      d.backend.attention(d.queue(), d.put(q, {R, s.heads, s.d}), d.put(k, {R, s.kv_heads, s.d}), d.put(v, {R, s.kv_heads, s.d}), put(d, t), out, Tensor{}, d.workspace(Op::attention, R, s.heads, s.d));
+      d.backend.attention(d.queue(), d.put(q, {R, s.heads, s.d}), d.put(k, {R, s.kv_heads, s.d}), d.put(v, {R, s.kv_heads, s.d}), put(d, t), out, Tensor{},
+                          d.workspace(Op::attention, R, s.heads, s.d));
       return d.get<float>(out);
     });
     const auto stored = everywhere(p, [&](Device& d) {
       const std::vector<int64_t> store{S, s.kv_heads, s.d}, rows{R, s.heads * s.d};
-      const Tensor ks = d.make(store), vs = d.make(store), slots = d.put(slot), out = d.make(rows), shuffled = d.make(rows), back = d.make(rows), order_t = d.put(order);
+      const Tensor ks = d.make(store), vs = d.make(store), slots = d.put(slot), out = d.make(rows), shuffled = d.make(rows), back = d.make(rows),
+                   order_t = d.put(order);
       d.backend.store_kv(d.queue(), d.put(k, {R, s.kv_heads, s.d}), slots, ks);
       d.backend.store_kv(d.queue(), d.put(v, {R, s.kv_heads, s.d}), slots, vs);
       d.backend.gather_rows(d.queue(), d.put(q, rows), order_t, shuffled);
@@ -187,10 +190,12 @@ CG_TEST("attention_backward", attention_gradients) {
       const auto q = random(nq, 1), k = random(nk, 2), v = random(nk, 3), dout = random(nq, 4);
       const auto got = everywhere(p, [&](Device& d) {
         const std::vector<int64_t> query{R, s.heads, s.d}, key{R, s.kv_heads, s.d};
-        const Tensor qs = d.put(q, query), ks = d.put(k, key), vs = d.put(v, key), out = d.make(query), lse = d.make({R, s.heads}), dq = d.make(query), dk = d.make(key), dv = d.make(key);
+        const Tensor qs = d.put(q, query), ks = d.put(k, key), vs = d.put(v, key), out = d.make(query), lse = d.make({R, s.heads}), dq = d.make(query),
+                     dk = d.make(key), dv = d.make(key);
         const AttentionTable table = put(d, t);
         d.backend.attention(d.queue(), qs, ks, vs, table, out, lse, d.workspace(Op::attention, R, s.heads, s.d));
-        d.backend.attention_backward(d.queue(), d.put(dout, query), qs, ks, vs, out, lse, table, dq, dk, dv, d.workspace(Op::attention_backward, R, s.heads, s.d));
+        d.backend.attention_backward(d.queue(), d.put(dout, query), qs, ks, vs, out, lse, table, dq, dk, dv,
+                                     d.workspace(Op::attention_backward, R, s.heads, s.d));
         auto all = d.get<float>(dq);
         for (const Tensor& g : {dk, dv}) {
           const auto more = d.get<float>(g);

@@ -73,7 +73,8 @@ CG_TEST("rms_norm_backward", rms_norm_gradient) {
         Doubles want;
         for (int64_t r = 0; r < s.rows * s.heads; ++r) {
           const std::vector<float> direction(dy.begin() + r * s.n, dy.begin() + (r + 1) * s.n);
-          const auto row = slope(Doubles(x.begin() + r * s.n, x.begin() + (r + 1) * s.n), [&](const Doubles& at) { return dot(norm_twin(at, w, 1, s.n, 1e-6), direction); });
+          const auto row =
+              slope(Doubles(x.begin() + r * s.n, x.begin() + (r + 1) * s.n), [&](const Doubles& at) { return dot(norm_twin(at, w, 1, s.n, 1e-6), direction); });
           want.insert(want.end(), row.begin(), row.end());
         }
         for (size_t i = 0; accumulate && i < want.size(); ++i) want[i] += before[i];
@@ -134,13 +135,15 @@ CG_TEST("swiglu", swiglu_forward_and_gradient) {
       p.near("y", y, swiglu_twin(g, u), 3e-7);
       const auto gradients = everywhere(p, [&](Device& d) {
         const Tensor both = d.make({2 * s.rows, s.n});
-        d.backend.swiglu_backward(d.queue(), d.put(dy, {s.rows, s.n}), d.put(gate, {s.rows, s.n}), d.put(up, {s.rows, s.n}), both.rows(0, s.rows), both.rows(s.rows, 2 * s.rows));
+        d.backend.swiglu_backward(d.queue(), d.put(dy, {s.rows, s.n}), d.put(gate, {s.rows, s.n}), d.put(up, {s.rows, s.n}), both.rows(0, s.rows),
+                                  both.rows(s.rows, 2 * s.rows));
         return d.get<float>(both);
       });
       Doubles want;
       for (const bool by_gate : {true, false})  // element by element: each has its own pair
         for (size_t i = 0; i < g.size(); ++i)
-          want.push_back(slope({by_gate ? g[i] : u[i]}, [&](const Doubles& at) { return dy[i] * (by_gate ? swiglu_twin(at, {u[i]}) : swiglu_twin({g[i]}, at))[0]; })[0]);
+          want.push_back(
+              slope({by_gate ? g[i] : u[i]}, [&](const Doubles& at) { return dy[i] * (by_gate ? swiglu_twin(at, {u[i]}) : swiglu_twin({g[i]}, at))[0]; })[0]);
       p.near("dgate, dup", gradients, want, 1e-6);
     });
 }

@@ -66,7 +66,8 @@ CG_TEST("head_logp", head_log_probs) {
         const Tensor both = d.make({2, c.E()});
         Tensor logp = both.rows(0, 1), entropy = both.rows(1, 2);
         for (Tensor* t : {&logp, &entropy}) t->rank = 1, t->shape[0] = c.E(), t->strides[0] = 1;
-        d.backend.head_logp(d.queue(), d.put(h, {c.M, c.H}), d.weight(w, c.V, c.H), c.real, put(d, c), logp, entropy, d.workspace(Op::head_logp, c.M, c.V, c.H));
+        d.backend.head_logp(d.queue(), d.put(h, {c.M, c.H}), d.weight(w, c.V, c.H), c.real, put(d, c), logp, entropy,
+                            d.workspace(Op::head_logp, c.M, c.V, c.H));
         return d.get<float>(both);
       });
       p.near("log-probs, entropies", got, twin(c, Doubles(h.begin(), h.end()), w), 2e-6);
@@ -76,7 +77,8 @@ CG_TEST("head_logp", head_log_probs) {
         const Case one{"", 1, c.V, c.real, c.H, {0}, {c.target[size_t(e)]}, {c.temperature[size_t(e)]}};
         const Tensor logp = d.make({1});
         const int64_t row = c.row[size_t(e)];
-        d.backend.head_logp(d.queue(), d.put(h, {c.M, c.H}).rows(row, row + 1), d.weight(w, c.V, c.H), c.real, put(d, one), logp, Tensor{}, d.workspace(Op::head_logp, 1, c.V, c.H));
+        d.backend.head_logp(d.queue(), d.put(h, {c.M, c.H}).rows(row, row + 1), d.weight(w, c.V, c.H), c.real, put(d, one), logp, Tensor{},
+                            d.workspace(Op::head_logp, 1, c.V, c.H));
         p.same("entry " + std::to_string(e) + " alone", d.get<float>(logp), {got[size_t(e)]});
       }
     });
@@ -88,7 +90,8 @@ CG_TEST("head_backward", head_gradient) {
       const auto h = states(c), w = random(c.V * c.H, 2), coefficient = random(c.E(), 3);
       const auto got = everywhere(p, [&](Device& d) {
         const Tensor dh = d.make({c.M, c.H});
-        d.backend.head_backward(d.queue(), d.put(h, {c.M, c.H}), d.weight(w, c.V, c.H), c.real, put(d, c), d.put(coefficient), dh, d.workspace(Op::head_backward, c.M, c.V, c.H));
+        d.backend.head_backward(d.queue(), d.put(h, {c.M, c.H}), d.weight(w, c.V, c.H), c.real, put(d, c), d.put(coefficient), dh,
+                                d.workspace(Op::head_backward, c.M, c.V, c.H));
         return d.get<float>(dh);
       });
       Doubles want(size_t(c.M * c.H));

@@ -18,7 +18,8 @@ struct Shape {
 std::string text(const Shape& s) { return std::to_string(s.R) + "x" + std::to_string(s.N) + "x" + std::to_string(s.K); }
 
 // One element, one row, no row, one output more than a panel, 65 rows, odd everything, more rows and inputs than a block, a tall vocabulary.
-const Shape shapes[] = {{1, 1, 1}, {1, 64, 64}, {0, 5, 7}, {3, 33, 17}, {65, 40, 24}, {7, 31, 100}, {130, 129, 67}, {2, 300, 600}, {33, 2048, 48}, {20, 1100, 5}};
+const Shape shapes[] = {{1, 1, 1},    {1, 64, 64},    {0, 5, 7},     {3, 33, 17},    {65, 40, 24},
+                        {7, 31, 100}, {130, 129, 67}, {2, 300, 600}, {33, 2048, 48}, {20, 1100, 5}};
 
 /// left [R, K] · right, where right(k, n): [R, N].
 template <class F>
@@ -39,7 +40,8 @@ CG_TEST("matmul", matmul_forward) {
         const auto x = random(s.R * s.K, 1), w = random(s.N * s.K, 2), bias = random(s.N, 3), before = random(s.R * s.N, 4);
         const auto run = [&](Device& d, int64_t from, int64_t to) {
           const Tensor xs = d.put(x, {s.R, s.K}), y = form == 2 ? d.put(before, {s.R, s.N}) : d.make({s.R, s.N});
-          d.backend.matmul(d.queue(), xs.rows(from, to), d.weight(w, s.N, s.K), form > 0 ? d.weight(bias, s.N) : Weight{}, y.rows(from, to), form == 2, d.workspace(Op::matmul, s.R, s.N, s.K));
+          d.backend.matmul(d.queue(), xs.rows(from, to), d.weight(w, s.N, s.K), form > 0 ? d.weight(bias, s.N) : Weight{}, y.rows(from, to), form == 2,
+                           d.workspace(Op::matmul, s.R, s.N, s.K));
           return d.get<float>(y.rows(from, to));
         };
         const auto y = everywhere(p, [&](Device& d) { return run(d, 0, s.R); });
@@ -48,7 +50,8 @@ CG_TEST("matmul", matmul_forward) {
         p.near("y", y, want, 2e-6);
         Device d(primary());
         for (const int64_t row : {int64_t{0}, s.R / 2, s.R - 1})
-          if (row >= 0 && row < s.R) p.same("row " + std::to_string(row) + " alone", run(d, row, row + 1), std::vector<float>(y.begin() + row * s.N, y.begin() + (row + 1) * s.N));
+          if (row >= 0 && row < s.R)
+            p.same("row " + std::to_string(row) + " alone", run(d, row, row + 1), std::vector<float>(y.begin() + row * s.N, y.begin() + (row + 1) * s.N));
         if (s.R > 2) p.same("all rows but the first", run(d, 1, s.R), std::vector<float>(y.begin() + s.N, y.end()));
       });
 }
@@ -60,7 +63,8 @@ CG_TEST("matmul_backward", matmul_gradient) {
         const auto dy = random(s.R * s.N, 1), w = random(s.N * s.K, 2), before = random(s.R * s.K, 4);
         const auto run = [&](Device& d, int64_t from, int64_t to) {
           const Tensor dys = d.put(dy, {s.R, s.N}), dx = accumulate ? d.put(before, {s.R, s.K}) : d.make({s.R, s.K});
-          d.backend.matmul_backward(d.queue(), dys.rows(from, to), d.weight(w, s.N, s.K), dx.rows(from, to), accumulate, d.workspace(Op::matmul_backward, s.R, s.N, s.K));
+          d.backend.matmul_backward(d.queue(), dys.rows(from, to), d.weight(w, s.N, s.K), dx.rows(from, to), accumulate,
+                                    d.workspace(Op::matmul_backward, s.R, s.N, s.K));
           return d.get<float>(dx.rows(from, to));
         };
         const auto dx = everywhere(p, [&](Device& d) { return run(d, 0, s.R); });
@@ -69,7 +73,8 @@ CG_TEST("matmul_backward", matmul_gradient) {
         p.near("dx", dx, want, 3e-6);
         Device d(primary());
         for (const int64_t row : {int64_t{0}, s.R - 1})
-          if (row >= 0 && row < s.R) p.same("row " + std::to_string(row) + " alone", run(d, row, row + 1), std::vector<float>(dx.begin() + row * s.K, dx.begin() + (row + 1) * s.K));
+          if (row >= 0 && row < s.R)
+            p.same("row " + std::to_string(row) + " alone", run(d, row, row + 1), std::vector<float>(dx.begin() + row * s.K, dx.begin() + (row + 1) * s.K));
       });
 }
 
@@ -134,7 +139,8 @@ CG_TEST("lora", lora_forward_and_backward) {
   };
   for (const Case& c : {Case{1, 1, 1, 1}, {0, 8, 8, 4}, {1, 144, 128, 8}, {65, 33, 17, 16}, {3, 100, 7, 17}, {70, 48, 130, 32}, {2, 20, 20, 33}})
     point(text({c.R, c.N, c.K}) + " rank " + std::to_string(c.r), [&](Point& p) {
-      const auto x = random(c.R * c.K, 1), a = random(c.r * c.K, 2), b = random(c.N * c.r, 3), dy = random(c.R * c.N, 4), h = random(c.R * c.r, 5), y0 = random(c.R * c.N, 6), dx0 = random(c.R * c.K, 7);
+      const auto x = random(c.R * c.K, 1), a = random(c.r * c.K, 2), b = random(c.N * c.r, 3), dy = random(c.R * c.N, 4), h = random(c.R * c.r, 5),
+                 y0 = random(c.R * c.N, 6), dx0 = random(c.R * c.K, 7);
       const float scale = 0.75f;
       const auto run = [&](Device& d, int which, int64_t from, int64_t to) {
         const Tensor as = d.put(a, {c.r, c.K}), bs = d.put(b, {c.N, c.r});
@@ -172,7 +178,8 @@ CG_TEST("lora_gradient", lora_gradients) {
       const float scale = 0.5f;
       const auto run = [&](Device& d, int64_t from, int64_t to, float factor) {
         const Tensor out = d.make({c.p, c.q});
-        d.backend.lora_gradient(d.queue(), d.put(left, {c.rows, c.p}).rows(from, to), d.put(right, {c.rows, c.q}).rows(from, to), factor, out, d.workspace(Op::lora_gradient, c.rows, c.p, c.q));
+        d.backend.lora_gradient(d.queue(), d.put(left, {c.rows, c.p}).rows(from, to), d.put(right, {c.rows, c.q}).rows(from, to), factor, out,
+                                d.workspace(Op::lora_gradient, c.rows, c.p, c.q));
         return d.get<float>(out);
       };
       const auto got = everywhere(p, [&](Device& d) { return run(d, 0, c.rows, scale); });

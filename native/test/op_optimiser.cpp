@@ -42,7 +42,8 @@ CG_TEST("optimiser", adamw_steps) {
           const Tensor ps = d.put(p0), m = d.make({n}), v = d.make({n});
           d.backend.fill(d.queue(), m, 0);
           d.backend.fill(d.queue(), v, 0);
-          for (int t = 1; t <= steps; ++t) d.backend.adamw(d.queue(), {float(lr), float(b1), float(b2), float(eps), decay, t, float(clip)}, ps, d.put(random(n, uint64_t(10 + t))), m, v);
+          for (int t = 1; t <= steps; ++t)
+            d.backend.adamw(d.queue(), {float(lr), float(b1), float(b2), float(eps), decay, t, float(clip)}, ps, d.put(random(n, uint64_t(10 + t))), m, v);
           auto all = d.get<float>(ps);
           for (const Tensor& x : {m, v}) {
             const auto more = d.get<float>(x);

@@ -166,7 +166,8 @@ CG_TEST("sample", sample_and_score) {
     }
     const Drawn drawn = run(d, h, H, w, V, V, rows);
     const Tensor logp = d.make({M});
-    d.backend.head_logp(d.queue(), d.put(h, {M, H}), d.weight(w, V, H), V, {d.put(index), d.put(drawn.ids), d.put(temperature)}, logp, Tensor{}, d.workspace(Op::head_logp, M, V, H));
+    d.backend.head_logp(d.queue(), d.put(h, {M, H}), d.weight(w, V, H), V, {d.put(index), d.put(drawn.ids), d.put(temperature)}, logp, Tensor{},
+                        d.workspace(Op::head_logp, M, V, H));
     p.same("log-probs", drawn.logp, d.get<float>(logp));
   });
   point("no row", [&](Point& p) {

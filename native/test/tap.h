@@ -53,7 +53,8 @@ void Point::near(const std::string& what, const std::vector<A>& got, const std::
   }
   if (worst <= tolerance * largest) return;
   char text[200];
-  std::snprintf(text, sizeof text, "%s: element %zu is %.9g instead of %.9g (off by %.2g, allowed %.2g)", what.c_str(), at, double(got[at]), double(want[at]), worst, tolerance * largest);
+  std::snprintf(text, sizeof text, "%s: element %zu is %.9g instead of %.9g (off by %.2g, allowed %.2g)", what.c_str(), at, double(got[at]), double(want[at]),
+                worst, tolerance * largest);
   expect(false, text);
 }
 
