@@ -20,7 +20,7 @@ export type Clue =
  * The project's own name is none: it is everywhere.
  */
 export function issueClues({ repo, problem_statement }: Pick<Instance, 'repo' | 'problem_statement'>): Clue[] {
-  const text = problem_statement.replaceAll('\r\n', '\n')
+  const text = problem_statement.replaceAll('\r\n', '\n').replace(elsewhere, ' ')
   const project = (repo.split('/').at(-1) ?? '').toLowerCase()
   const { frames, rest } = takeTracebacks(text)
   const found = new Map<string, Clue>()
@@ -38,6 +38,9 @@ export function issueClues({ repo, problem_statement }: Pick<Instance, 'repo' | 
   for (const clue of words(rest, found)) add(clue)
   return [...found.values()].sort((a, b) => b.weight - a.weight)
 }
+
+/** Addresses, and lines about who wrote a commit: they lead out of the repository. */
+const elsewhere = /https?:\/\/[^\s)>\]]+|<?[\w.+-]+@[\w-]+\.[\w.-]+>?|^[ \t]*(?:co-authored|signed-off|reviewed|reported)-by:.*$/gim
 
 const frameLine = /^[ \t]*File "([^"\n]+)", line (\d+)(?:, in (\S+))?[^\n]*$/
 

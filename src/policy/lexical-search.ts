@@ -44,17 +44,6 @@ function follow(out: Searches, clue: Clue): void {
   }
 }
 
-/** Calls that a first turn has where the issue gives cause for them: searches that run together cost one turn. */
-const enough = 4
-
-/** Beside a definition: where the name is used, and files that are called like a part of it. */
-function besides(out: Searches, clue: Extract<Clue, { kind: 'name' }>): void {
-  if (clue.form === 'function' || clue.form === 'class') out.grep(clue, clue.text)
-  const parts = clue.text.split(/_+|(?<=[a-z0-9])(?=[A-Z])/).filter(part => part.length > 3)
-  const last = parts.at(-1)?.toLowerCase()
-  if (last) out.add({ kind: 'word', text: last, weight: clue.weight / 4 }, 'glob', { pattern: `**/*${last}*.py` })
-}
-
 function wordSearches(out: Searches, words: readonly Clue[]): void {
   for (const clue of words) {
     if (clue.kind !== 'word') continue

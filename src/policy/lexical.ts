@@ -16,7 +16,7 @@ const maxCalls = 8
  */
 export function lexicalPolicy(): Policy {
   return {
-    identity: { kind: 'lexical', name: 'lexical', revision: 1 },
+    identity: { kind: 'lexical', name: 'lexical', revision: 2 },
     tokens: false,
     scripted: true,
     submit: async request => ({ text: nextTurn(request), stop: 'stop' }),
