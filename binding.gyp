@@ -39,6 +39,7 @@
         'native/core/sampler_batch.cpp',
         'native/core/schedule.cpp',
         'native/core/score.cpp',
+        'native/core/sequence.cpp',
         'native/core/train_pass.cpp',
         'native/core/trainer.cpp',
         'native/core/trainer_state.cpp',

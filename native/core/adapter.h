@@ -91,8 +91,8 @@ std::shared_ptr<Adapter> new_adapter(std::shared_ptr<Model>, const LoraConfig&, 
 /// A copy with tensors of its own.
 std::shared_ptr<Adapter> copy_adapter(const Adapter&);
 
-/// Reads a PEFT directory (adapter_config.json, adapter_model.safetensors). Throws cg::Error{"E_ADAPTER"} when it is another kind of adapter, or its tensors do not fit
-/// the model: the message names the tensor and both shapes.
+/// Reads a PEFT directory (adapter_config.json, adapter_model.safetensors). Throws cg::Error{"E_ADAPTER"} when it is another kind of adapter, or its tensors do
+/// not fit the model: the message names the tensor and both shapes.
 std::shared_ptr<Adapter> load_adapter(std::shared_ptr<Model>, const std::string& dir);
 
 /// Writes a PEFT directory's two files into `dir`, which must exist.

@@ -33,8 +33,8 @@ void refuse_other_kinds(const std::string& path, const Json& json) {
   if (!type || type->text != "LORA") fail(path, "peft_type must be LORA" + (type ? ", not " + json_quote(type->text) : std::string()));
   const Json* bias = json.find("bias");
   if (bias && !empty(bias) && bias->text != "none") fail(path, "bias " + json_quote(bias->text) + " is not supported: \"none\"");
-  for (const char* key : {"use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "layers_to_transform", "layer_replication", "exclude_modules", "fan_in_fan_out",
-                          "lora_bias", "target_parameters", "trainable_token_indices", "use_qalora", "use_bdlora", "alora_invocation_tokens"})
+  for (const char* key : {"use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "layers_to_transform", "layer_replication", "exclude_modules",
+                          "fan_in_fan_out", "lora_bias", "target_parameters", "trainable_token_indices", "use_qalora", "use_bdlora", "alora_invocation_tokens"})
     if (!empty(json.find(key))) fail(path, std::string(key) + " is not supported: plain LoRA on the seven linears is");
 }
 
@@ -45,7 +45,8 @@ void read_targets(const std::string& path, const Json& json, LoraConfig* config)
   for (const Json& target : targets->items) {
     int kind = 0;
     while (kind < linear_kinds && target.text != name_of(static_cast<LinearKind>(kind))) ++kind;
-    if (kind == linear_kinds) fail(path, "target module " + json_quote(target.text) + " is not supported: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj");
+    if (kind == linear_kinds)
+      fail(path, "target module " + json_quote(target.text) + " is not supported: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj");
     config->targets[kind] = true;
   }
 }
@@ -66,12 +67,13 @@ LoraConfig read_lora_config(const std::string& path) {
   return config;
 }
 
-std::string words(int64_t rows, int64_t columns) { return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]"; }
-
 std::string words(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t n : shape) text += (text.empty() ? "[" : ", ") + std::to_string(n);
-  return text.empty() ? "[]" : text + "]";
+  std::string text = "[";
+  for (const int64_t n : shape) {
+    if (text.size() > 1) text += ", ";
+    text += std::to_string(n);
+  }
+  return text += ']';
 }
 
 // The shortest decimal that reads back as the same double: 16, not 16.000000.
@@ -100,7 +102,7 @@ std::shared_ptr<Adapter> load_adapter(std::shared_ptr<Model> model, const std::s
       const StoredTensor* t = file.find(f.name);
       if (!t) fail(path, "no tensor " + f.name + ": adapter_config.json or the model asks for it");
       if (t->shape != std::vector<int64_t>{f.rows, f.columns})
-        fail(path, "tensor " + f.name + " has shape " + words(t->shape) + ", this model and rank need " + words(f.rows, f.columns));
+        fail(path, "tensor " + f.name + " has shape " + words(t->shape) + ", this model and rank need " + words({f.rows, f.columns}));
       const std::vector<float> factor = values_as_float(*t);
       std::copy(factor.begin(), factor.end(), values.begin() + f.offset);
     }
@@ -125,10 +127,13 @@ void save_adapter(const Adapter& adapter, const std::string& dir) {
   std::string targets;
   for (int k = 0; k < linear_kinds; ++k)
     if (c.targets[k]) targets += (targets.empty() ? "" : ", ") + json_quote(name_of(static_cast<LinearKind>(k)));
-  const std::string json = "{\n  \"base_model_name_or_path\": null,\n  \"bias\": \"none\",\n  \"fan_in_fan_out\": false,\n  \"inference_mode\": true,\n  \"init_lora_weights\": true,\n"
-                           "  \"lora_alpha\": " + number_text(c.alpha) + ",\n  \"lora_dropout\": 0.0,\n  \"modules_to_save\": null,\n  \"peft_type\": \"LORA\",\n  \"r\": " +
-                           std::to_string(c.rank) + ",\n  \"target_modules\": [" + targets + "],\n  \"task_type\": \"CAUSAL_LM\",\n  \"use_dora\": false,\n  \"use_rslora\": " +
-                           (c.rslora ? "true" : "false") + "\n}\n";
+  const std::string json =
+      "{\n  \"base_model_name_or_path\": null,\n  \"bias\": \"none\",\n  \"fan_in_fan_out\": false,\n  \"inference_mode\": true,\n  \"init_lora_weights\": "
+      "true,\n"
+      "  \"lora_alpha\": " +
+      number_text(c.alpha) + ",\n  \"lora_dropout\": 0.0,\n  \"modules_to_save\": null,\n  \"peft_type\": \"LORA\",\n  \"r\": " + std::to_string(c.rank) +
+      ",\n  \"target_modules\": [" + targets +
+      "],\n  \"task_type\": \"CAUSAL_LM\",\n  \"use_dora\": false,\n  \"use_rslora\": " + (c.rslora ? "true" : "false") + "\n}\n";
   write_file_atomic(dir + "/adapter_config.json", json, "E_ADAPTER");
 }
 

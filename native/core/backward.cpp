@@ -102,8 +102,8 @@ void backward(Queue& queue, Model& model, const ForwardLists& lists, const Adapt
 
     // x_mid = x + o(attention(q, k, v)), projections of n = norm(x)
     pass.linear(o_proj, s.attention, scratch.dx, scratch.dattention, false);
-    backend.attention_backward(queue, scratch.dattention.split(d), s.q.split(d), s.k.split(d), s.v.split(d), s.attention.split(d), s.lse, lists.table, scratch.dq.split(d),
-                               scratch.dk.split(d), scratch.dv.split(d), scratch.workspace);
+    backend.attention_backward(queue, scratch.dattention.split(d), s.q.split(d), s.k.split(d), s.v.split(d), s.attention.split(d), s.lse, lists.table,
+                               scratch.dq.split(d), scratch.dk.split(d), scratch.dv.split(d), scratch.workspace);
     const Tensor dq = pass.heads(layer.q_norm, scratch.dq, s.q_raw, s.rstd_q, scratch.dq_raw, lists.table, rope);
     const Tensor dk = pass.heads(layer.k_norm, scratch.dk, s.k_raw, s.rstd_k, scratch.dk_raw, lists.table, rope);
     backend.rms_norm(queue, s.x, layer.input_norm, c.eps, state.normed, Tensor{});

@@ -16,8 +16,11 @@ using Shape = std::vector<int64_t>;
 
 std::string words(const Shape& shape) {
   std::string text = "[";
-  for (const int64_t n : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(n);
-  return text + "]";
+  for (const int64_t n : shape) {
+    if (text.size() > 1) text += ", ";
+    text += std::to_string(n);
+  }
+  return text += ']';
 }
 
 DType dtype_of(const StoredTensor& t, const std::string& path) {
@@ -72,13 +75,15 @@ class Checkpoint {
     if (!map || !map->is(Json::Type::object)) throw Error("E_CHECKPOINT", index + ": no weight_map");
     std::set<std::string> names;
     for (const auto& [tensor, file] : map->members) {
-      if (!file.is(Json::Type::string) || file.text.find('/') != std::string::npos) throw Error("E_CHECKPOINT", index + ": weight_map." + json_quote(tensor) + " is not a file name");
+      if (!file.is(Json::Type::string) || file.text.find('/') != std::string::npos)
+        throw Error("E_CHECKPOINT", index + ": weight_map." + json_quote(tensor) + " is not a file name");
       names.insert(file.text);
     }
     for (const std::string& name : names) open(dir_ + "/" + name);
     for (const auto& [tensor, file] : map->members) {
       const auto found = tensors_.find(tensor);
-      if (found == tensors_.end() || found->second.second != dir_ + "/" + file.text) throw Error("E_CHECKPOINT", index + ": tensor " + tensor + " is not in " + file.text);
+      if (found == tensors_.end() || found->second.second != dir_ + "/" + file.text)
+        throw Error("E_CHECKPOINT", index + ": tensor " + tensor + " is not in " + file.text);
     }
   }
 
@@ -122,7 +127,8 @@ std::shared_ptr<Model> load_model(const std::string& dir, std::unique_ptr<Backen
   const ModelConfig& c = model->config;
   model->real_vocab = real_vocab == 0 ? c.vocab : real_vocab;
   if (model->real_vocab < 1 || model->real_vocab > c.vocab)
-    throw Error("E_VOCABULARY", dir + ": a vocabulary of " + std::to_string(model->real_vocab) + " does not fit the embedding's " + std::to_string(c.vocab) + " rows");
+    throw Error("E_VOCABULARY",
+                dir + ": a vocabulary of " + std::to_string(model->real_vocab) + " does not fit the embedding's " + std::to_string(c.vocab) + " rows");
 
   Checkpoint checkpoint(dir);
   const auto load = [&](const std::string& name, const Shape& shape) { return checkpoint.load(*model->backend, name, shape, &model->parameters); };

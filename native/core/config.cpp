@@ -83,7 +83,8 @@ RopeConfig read_rope(const Reader& r, int64_t max_positions) {
   const std::string type = r.word(*scaling, "rope_type", r.word(*scaling, "type", "default"));
   if (r.positive(*scaling, "partial_rotary_factor", 1) != 1) r.fail("partial_rotary_factor is not supported");
   if (type == "default") return rope;
-  if (type != "llama3") r.fail("rope scaling " + json_quote(type) + " is not supported (default and llama3 are); without it positions would be rotated wrongly");
+  if (type != "llama3")
+    r.fail("rope scaling " + json_quote(type) + " is not supported (default and llama3 are); without it positions would be rotated wrongly");
   rope.llama3 = true;
   rope.factor = r.positive(*scaling, "factor");
   rope.low_freq_factor = r.positive(*scaling, "low_freq_factor");
@@ -99,7 +100,8 @@ void refuse_other_arithmetic(const Reader& r, int64_t max_positions) {
   const std::string act = r.word(r.top(), "hidden_act", "silu");
   if (act != "silu") r.fail("hidden_act " + json_quote(act) + " is not supported: silu");
   if (r.positive(r.top(), "partial_rotary_factor", 1) != 1) r.fail("partial_rotary_factor is not supported");
-  if (r.flag("use_sliding_window") && r.find("sliding_window") && r.count("sliding_window") < max_positions) r.fail("sliding-window attention is not supported");
+  if (r.flag("use_sliding_window") && r.find("sliding_window") && r.count("sliding_window") < max_positions)
+    r.fail("sliding-window attention is not supported");
   if (const Json* types = r.find("layer_types"))
     for (const Json& type : types->items)
       if (type.text != "full_attention") r.fail("layer type " + json_quote(type.text) + " is not supported: full_attention");

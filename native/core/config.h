@@ -32,7 +32,8 @@ struct ModelConfig {
 };
 
 /// Reads config.json in either layout: rope_theta and rope_scaling at the top (published checkpoints) or in rope_parameters (transformers 5).
-/// Throws cg::Error{"E_CHECKPOINT"} for another architecture, activation, rope scaling, sliding window or quantised weights: all would give wrong numbers silently.
+/// Throws cg::Error{"E_CHECKPOINT"} for another architecture, activation, rope scaling, sliding window or quantised weights: all would give wrong numbers
+/// silently.
 ModelConfig read_config(const std::string& path);
 
 }  // namespace cg

@@ -56,8 +56,7 @@ bool file_exists(const std::string& path) {
   return std::filesystem::is_regular_file(path, error);
 }
 
-AtomicFile::AtomicFile(const std::string& path, const std::string& code)
-    : path_(path), temporary_(path + ".tmp." + std::to_string(::getpid())), code_(code) {
+AtomicFile::AtomicFile(const std::string& path, const std::string& code) : path_(path), temporary_(path + ".tmp." + std::to_string(::getpid())), code_(code) {
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) fail("create");
 }

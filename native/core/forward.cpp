@@ -90,7 +90,8 @@ ForwardState plan_forward(Arena& arena, const Model& model, int64_t rows, int64_
   return state;
 }
 
-void forward(Queue& queue, Model& model, const ForwardLists& lists, std::span<const AdapterRun> runs, const RopeTensors& rope, const KvStore* kv, ForwardState& state) {
+void forward(Queue& queue, Model& model, const ForwardLists& lists, std::span<const AdapterRun> runs, const RopeTensors& rope, const KvStore* kv,
+             ForwardState& state) {
   Backend& backend = *model.backend;
   const ModelConfig& c = model.config;
   const int64_t d = c.head_dim;

@@ -1,5 +1,5 @@
-// One pass of rows through the model. Training, scoring, prefill and decode all come through here, with the same ops in the same order: that is why a token has the
-// same bits in all of them.
+// One pass of rows through the model. Training, scoring, prefill and decode all come through here, with the same ops in the same order: that is why a token has
+// the same bits in all of them.
 //
 // R rows, M head rows, H hidden, I intermediate, NH/NK query/key heads, D head dimension.
 #pragma once
@@ -16,10 +16,10 @@ namespace cg {
 
 /// A batch's lists on the device.
 struct ForwardLists {
-  Tensor ids;      // [R]
+  Tensor ids;  // [R]
   AttentionTable table;
-  Tensor slot;     // [R] where keys and values go; none: slot = row
-  Tensor head_row; // [M] rows whose final state is wanted
+  Tensor slot;      // [R] where keys and values go; none: slot = row
+  Tensor head_row;  // [M] rows whose final state is wanted
 };
 
 /// Rows [begin, end) use `adapter`; null is the base model.

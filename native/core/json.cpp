@@ -79,8 +79,15 @@ class Parser {
         value.type = Json::Type::string;
         value.text = string();
         return value;
-      case 't': word("true"); value.boolean = true; value.type = Json::Type::boolean; return value;
-      case 'f': word("false"); value.type = Json::Type::boolean; return value;
+      case 't':
+        word("true");
+        value.boolean = true;
+        value.type = Json::Type::boolean;
+        return value;
+      case 'f':
+        word("false");
+        value.type = Json::Type::boolean;
+        return value;
       case 'n': word("null"); return value;
       default: return number();
     }

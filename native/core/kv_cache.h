@@ -1,8 +1,8 @@
 // Keys and values of everything that is being sampled, shared by prefix.
 //
-// A trie of tokens: a node is one token after its ancestors, under one adapter, and owns one slot of every layer's key/value store. Whoever needs the same prefix refers to
-// the same nodes, so nothing is copied. Slots come in pages of page_size absolute positions: a branch continues in its parent's page while the place there is free, and
-// otherwise begins a page of its own, whose earlier places stay empty.
+// A trie of tokens: a node is one token after its ancestors, under one adapter, and owns one slot of every layer's key/value store. Whoever needs the same
+// prefix refers to the same nodes, so nothing is copied. Slots come in pages of page_size absolute positions: a branch continues in its parent's page while the
+// place there is free, and otherwise begins a page of its own, whose earlier places stay empty.
 #pragma once
 
 #include <cstdint>

@@ -39,8 +39,8 @@ LossSums policy_loss(const PolicyLoss& loss, const Denominators& denominators, c
   for (size_t i = 0; i < n; ++i) {
     const double a = t.advantage[i];
     const double ratio = by_sequence ? sequence : std::exp(t.current[i] - t.old[i]);
-    double c = 0;           // by this token's own log-prob
-    double through = 0;     // by log ratio
+    double c = 0;        // by this token's own log-prob
+    double through = 0;  // by log ratio
     if (loss.aggregation == Aggregation::cispo) {
       const double factor = std::min(ratio, loss.cispo_cap);
       sums.loss += share * -factor * a * t.current[i];

@@ -41,10 +41,10 @@ struct LossSums {
 
 /// A clipped policy loss and its derivative by every current log-prob, written to coefficient [n].
 ///
-/// ρ = exp(cur − old); per token −min(ρA, clip(ρ, 1 − ε_low, 1 + ε_high) A) + β k3, k3 = exp(ref − cur) − (ref − cur) − 1 (GRPO: arXiv 2402.03300, eq. 3 and 4).
-/// grpo: mean over the step's rollouts of the mean over their loss tokens. bnpo, dapo (arXiv 2503.14476): mean over the step's tokens. dr_grpo (arXiv 2503.20783):
-/// sum / (rollouts · max_completion_length). gspo (arXiv 2507.18071): as grpo with the one ratio exp(mean(cur − old)). cispo (arXiv 2506.13585): −min(ρ, cap) A logp
-/// with the factor detached, over the step's tokens. A rollout without loss tokens counts as 0 in the mean.
+/// ρ = exp(cur − old); per token −min(ρA, clip(ρ, 1 − ε_low, 1 + ε_high) A) + β k3, k3 = exp(ref − cur) − (ref − cur) − 1 (GRPO: arXiv 2402.03300, eq. 3 and
+/// 4). grpo: mean over the step's rollouts of the mean over their loss tokens. bnpo, dapo (arXiv 2503.14476): mean over the step's tokens. dr_grpo (arXiv
+/// 2503.20783): sum / (rollouts · max_completion_length). gspo (arXiv 2507.18071): as grpo with the one ratio exp(mean(cur − old)). cispo (arXiv 2506.13585):
+/// −min(ρ, cap) A logp with the factor detached, over the step's tokens. A rollout without loss tokens counts as 0 in the mean.
 LossSums policy_loss(const PolicyLoss&, const Denominators&, const RolloutTerms&, std::span<double> coefficient);
 
 /// SFT and advantage-weighted likelihood: −(1/B) (1/n) Σ w_i logp_i, so c_i = −w_i / (n B) (formulas.md §2.4).

@@ -35,12 +35,14 @@ const char* name_of(LinearKind kind) {
 
 void Model::check_id(int64_t id) const {
   if (id < 0 || id >= real_vocab)
-    throw Error("E_VOCABULARY", "token id " + std::to_string(id) + " is outside the vocabulary of " + std::to_string(real_vocab) + ": was the text encoded with this model's tokenizer?");
+    throw Error("E_VOCABULARY", "token id " + std::to_string(id) + " is outside the vocabulary of " + std::to_string(real_vocab) +
+                                    ": was the text encoded with this model's tokenizer?");
 }
 
 RopeTensors Model::rope(Queue& queue, int64_t positions) {
   if (positions > config.max_positions)
-    throw Error("E_CONTEXT", "position " + std::to_string(positions - 1) + " is beyond the model's context of " + std::to_string(config.max_positions) + " tokens");
+    throw Error("E_CONTEXT",
+                "position " + std::to_string(positions - 1) + " is beyond the model's context of " + std::to_string(config.max_positions) + " tokens");
   const std::lock_guard lock(mutex_);
   for (const Table& table : tables_)
     if (table.positions >= positions) return table.tensors;

@@ -60,8 +60,8 @@ struct Model {
   std::vector<Table> tables_;
 };
 
-/// Loads config.json and model.safetensors (or the shards of model.safetensors.index.json) of a directory into a backend. real_vocab 0: all rows of the embedding.
-/// Throws cg::Error{"E_CHECKPOINT"} that names the tensor and the shapes, "E_VOCABULARY" for a real_vocab that does not fit.
+/// Loads config.json and model.safetensors (or the shards of model.safetensors.index.json) of a directory into a backend. real_vocab 0: all rows of the
+/// embedding. Throws cg::Error{"E_CHECKPOINT"} that names the tensor and the shapes, "E_VOCABULARY" for a real_vocab that does not fit.
 std::shared_ptr<Model> load_model(const std::string& dir, std::unique_ptr<Backend>, int64_t real_vocab);
 
 }  // namespace cg

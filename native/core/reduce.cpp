@@ -31,7 +31,8 @@ std::unique_ptr<FlatSpan> TreeSum::sum(Queue& queue, std::span<const int64_t> in
   return subtree(queue, indices, leaf, 0, width, 0, indices.size());
 }
 
-std::unique_ptr<FlatSpan> TreeSum::subtree(Queue& queue, std::span<const int64_t> indices, const Leaf& leaf, int64_t low, int64_t width, size_t first, size_t last) {
+std::unique_ptr<FlatSpan> TreeSum::subtree(Queue& queue, std::span<const int64_t> indices, const Leaf& leaf, int64_t low, int64_t width, size_t first,
+                                           size_t last) {
   if (first == last) return nullptr;
   if (width == 1) {
     auto into = take();
@@ -47,7 +48,8 @@ std::unique_ptr<FlatSpan> TreeSum::subtree(Queue& queue, std::span<const int64_t
     return nullptr;
   }
   const int64_t middle = low + width / 2;
-  const auto split = static_cast<size_t>(std::lower_bound(indices.begin() + static_cast<std::ptrdiff_t>(first), indices.begin() + static_cast<std::ptrdiff_t>(last), middle) - indices.begin());
+  const auto split = static_cast<size_t>(
+      std::lower_bound(indices.begin() + static_cast<std::ptrdiff_t>(first), indices.begin() + static_cast<std::ptrdiff_t>(last), middle) - indices.begin());
   auto left = subtree(queue, indices, leaf, low, width / 2, first, split);
   auto right = subtree(queue, indices, leaf, middle, width / 2, split, last);
   if (!left) return right;

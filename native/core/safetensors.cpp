@@ -16,7 +16,7 @@ struct Word {
   int bits;
 };
 
-constexpr Word words[] = {{"BOOL", 8}, {"U8", 8},   {"I8", 8},   {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"U16", 16}, {"I16", 16}, {"F16", 16},
+constexpr Word words[] = {{"BOOL", 8},  {"U8", 8},   {"I8", 8},   {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"U16", 16}, {"I16", 16}, {"F16", 16},
                           {"BF16", 16}, {"U32", 32}, {"I32", 32}, {"F32", 32},    {"U64", 64},    {"I64", 64},    {"F64", 64}, {"C64", 64}};
 
 class HeaderReader {
@@ -80,9 +80,8 @@ class HeaderReader {
   void check_cover(const std::vector<StoredTensor>& tensors, const char* data) const {
     std::vector<const StoredTensor*> order;
     for (const StoredTensor& t : tensors) order.push_back(&t);
-    std::sort(order.begin(), order.end(), [](const StoredTensor* a, const StoredTensor* b) {
-      return a->data != b->data ? a->data < b->data : a->bytes < b->bytes;
-    });
+    std::sort(order.begin(), order.end(),
+              [](const StoredTensor* a, const StoredTensor* b) { return a->data != b->data ? a->data < b->data : a->bytes < b->bytes; });
     const char* expected = data;
     for (const StoredTensor* t : order) {
       if (t->data < expected) fail("tensor " + json_quote(t->name) + " overlaps another tensor's bytes");

@@ -34,7 +34,8 @@ double exact(const StoredTensor& t, int64_t i) {
   const double result = static_cast<double>(value);
   const bool fits = result < std::ldexp(1.0, sizeof(T) * 8 - (std::numeric_limits<T>::is_signed ? 1 : 0));
   if (!fits || static_cast<T>(result) != value)
-    throw Error("E_CHECKPOINT", "tensor " + json_quote(t.name) + ": element " + std::to_string(i) + " is " + std::to_string(value) + ", which float64 cannot hold exactly");
+    throw Error("E_CHECKPOINT",
+                "tensor " + json_quote(t.name) + ": element " + std::to_string(i) + " is " + std::to_string(value) + ", which float64 cannot hold exactly");
   return result;
 }
 

@@ -13,7 +13,8 @@ void check(const Model& model, const GenerateRequest& r) {
   for (const int32_t id : r.ids) model.check_id(id);
   if (r.ids.empty()) fail("a context must have at least one token");
   if (static_cast<int64_t>(r.ids.size()) >= model.config.max_positions)
-    throw Error("E_CONTEXT", "a context of " + std::to_string(r.ids.size()) + " tokens leaves no room in the model's " + std::to_string(model.config.max_positions));
+    throw Error("E_CONTEXT",
+                "a context of " + std::to_string(r.ids.size()) + " tokens leaves no room in the model's " + std::to_string(model.config.max_positions));
   if (r.max_tokens < 1) fail("maxTokens must be at least 1");
   const SampleParams& p = r.params;
   if (!(p.temperature >= 0) || !std::isfinite(p.temperature)) fail("temperature must be 0 (greedy) or above");
@@ -29,7 +30,11 @@ uint64_t version_of(const Adapter* adapter) { return adapter ? adapter->version.
 }  // namespace
 
 Sampler::Sampler(std::shared_ptr<Model> model, int64_t max_batch)
-    : model_(std::move(model)), max_batch_(static_cast<size_t>(std::max<int64_t>(max_batch, 1))), queue_(model_->backend->queue()), cache_(*model_), batch_(*model_, *queue_, cache_) {
+    : model_(std::move(model)),
+      max_batch_(static_cast<size_t>(std::max<int64_t>(max_batch, 1))),
+      queue_(model_->backend->queue()),
+      cache_(*model_),
+      batch_(*model_, *queue_, cache_) {
   worker_ = std::thread([this] { work(); });
 }
 
@@ -170,8 +175,7 @@ void Sampler::iterate() {
       fail(take(i), "E_ADAPTER", "the adapter was updated while sampling from it: sample from a snapshot");
     else if (sampled[i] && !std::isfinite(batch_.logprobs[i]))
       fail(take(i), "E_NAN", "the model gives no finite log-prob after " + std::to_string(r.sequence.tokens.size()) + " tokens");
-    else if (sampled[i] && accept(r, batch_.ids[i], batch_.logprobs[i]))
-      end(take(i));
+    else if (sampled[i] && accept(r, batch_.ids[i], batch_.logprobs[i])) end(take(i));
   }
 }
 
@@ -182,7 +186,8 @@ bool Sampler::accept(Running& r, int32_t id, float logp) {
   r.result.ids.push_back(id);
   r.result.logprobs.push_back(logp);
   r.result.stopped = std::find(request.stop_ids.begin(), request.stop_ids.end(), id) != request.stop_ids.end();
-  return r.result.stopped || static_cast<int64_t>(r.result.ids.size()) >= request.max_tokens || static_cast<int64_t>(r.sequence.tokens.size()) >= model_->config.max_positions;
+  return r.result.stopped || static_cast<int64_t>(r.result.ids.size()) >= request.max_tokens ||
+         static_cast<int64_t>(r.sequence.tokens.size()) >= model_->config.max_positions;
 }
 
 std::unique_ptr<Sampler::Running> Sampler::take(size_t index) {

@@ -1,5 +1,5 @@
-// Continuous batching: one worker thread that, again and again, runs one forward pass over every token that still lacks its keys and values, and samples one token for every
-// sequence whose context is complete.
+// Continuous batching: one worker thread that, again and again, runs one forward pass over every token that still lacks its keys and values, and samples one
+// token for every sequence whose context is complete.
 //
 // A request's tokens do not depend on what it is batched with: ops give a row the same bits in every batch, and draws are keyed by (seed, rollout, position).
 #pragma once
@@ -20,7 +20,7 @@
 namespace cg {
 
 struct GenerateRequest {
-  std::vector<int32_t> ids;  // the whole context
+  std::vector<int32_t> ids;                // the whole context
   std::shared_ptr<const Adapter> adapter;  // null: the base model
   SampleParams params;
   std::vector<int32_t> stop_ids;
@@ -33,7 +33,7 @@ struct GenerateRequest {
 struct Generation {
   std::vector<int32_t> ids;
   std::vector<float> logprobs;
-  bool stopped = false;  // by a stop id; else maxTokens or the context's end
+  bool stopped = false;           // by a stop id; else maxTokens or the context's end
   std::string error_code, error;  // not empty: the request failed
 };
 

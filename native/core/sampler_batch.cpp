@@ -151,8 +151,8 @@ void SamplerBatch::compute(const std::vector<AdapterRun>& runs, int64_t rank) {
     workspace = arena.take({(backend.workspace(Op::sample, m, c.vocab, c.hidden) + 3) / 4});
   });
   pack_.upload(backend, queue_, room);
-  for (Tensor* t : {&lists.ids, &lists.table.position, &lists.table.first, &lists.table.table, &lists.table.gather, &lists.slot, &lists.head_row, &samples.row, &samples.params,
-                    &samples.keys, &samples.seen_offset, &samples.seen})
+  for (Tensor* t : {&lists.ids, &lists.table.position, &lists.table.first, &lists.table.table, &lists.table.gather, &lists.slot, &lists.head_row, &samples.row,
+                    &samples.params, &samples.keys, &samples.seen_offset, &samples.seen})
     *t = ListPack::in(room, *t);
 
   forward(queue_, model_, lists, runs, rope, &cache_.store(), state);

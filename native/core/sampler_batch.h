@@ -18,8 +18,9 @@ struct SamplerStats {
 struct LiveSequence {
   std::vector<int32_t> tokens;  // context and what was generated
   size_t context = 0;           // tokens that came with the request
-  std::vector<int32_t> path;    // node before position 0, then the nodes of tokens whose keys and values are stored (or will be by this batch); each retained once
-  std::vector<int32_t> slots;   // of the nodes after the first
+  std::vector<int32_t>
+      path;  // node before position 0, then the nodes of tokens whose keys and values are stored (or will be by this batch); each retained once
+  std::vector<int32_t> slots;  // of the nodes after the first
   const Adapter* adapter = nullptr;
   SampleParams params;
   uint64_t seed = 0, rollout = 0;
@@ -34,8 +35,9 @@ class SamplerBatch {
  public:
   SamplerBatch(Model&, Queue&, KvCache&);
 
-  /// Extends the sequences' paths (each sequence's last token always gets a row, so that there is a state to sample from), runs the rows and samples one token for every
-  /// sequence that is complete then. Sequences must be grouped by adapter. Returns, per sequence, whether it sampled; id and log-prob are then in `ids` and `logprobs`.
+  /// Extends the sequences' paths (each sequence's last token always gets a row, so that there is a state to sample from), runs the rows and samples one token
+  /// for every sequence that is complete then. Sequences must be grouped by adapter. Returns, per sequence, whether it sampled; id and log-prob are then in
+  /// `ids` and `logprobs`.
   const std::vector<bool>& run(const std::vector<LiveSequence*>&, SamplerStats*);
 
   std::vector<int32_t> ids;     // [sequences]

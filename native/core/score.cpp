@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/trainer.h"
 
 namespace cg {
 namespace {

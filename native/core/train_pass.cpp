@@ -43,7 +43,8 @@ std::vector<std::vector<const TrainSequence*>> split_group(const TrainGroup& gro
   return parts;
 }
 
-std::vector<float> pass_coefficients(TriePass& pass, std::span<const TrainSequence* const> sequences, const StepRequest& request, const Adapter& adapter, bool train, StepSums* sums) {
+std::vector<float> pass_coefficients(TriePass& pass, std::span<const TrainSequence* const> sequences, const StepRequest& request, const Adapter& adapter,
+                                     bool train, StepSums* sums) {
   TrieBuilder builder;
   bool needs_reference = false;
   for (const TrainSequence* s : sequences) {

@@ -16,10 +16,12 @@ struct StepSums {
   bool finite = true;
 };
 
-/// Rollouts of a group that go through the model together: greedily in order, while the trie has at most max_rows rows. Rollouts without loss tokens are left out.
+/// Rollouts of a group that go through the model together: greedily in order, while the trie has at most max_rows rows. Rollouts without loss tokens are left
+/// out.
 std::vector<std::vector<const TrainSequence*>> split_group(const TrainGroup&, int64_t max_rows);
 
-/// Runs the pass forward with the adapter (and, where KL needs it, with the reference) and returns c = d loss / d logp per loss token, computed in double and rounded once.
+/// Runs the pass forward with the adapter (and, where KL needs it, with the reference) and returns c = d loss / d logp per loss token, computed in double and
+/// rounded once.
 std::vector<float> pass_coefficients(TriePass&, std::span<const TrainSequence* const>, const StepRequest&, const Adapter&, bool train, StepSums*);
 
 }  // namespace cg

@@ -35,7 +35,8 @@ void check_request(const Model& model, const StepRequest& request) {
   if (std::adjacent_find(indices.begin(), indices.end()) != indices.end()) fail("two groups have the same index");
   if (!(request.denominators.rollouts > 0)) fail("denominators.rollouts must be above 0");
   if (request.max_rows < 1) fail("maxRowsPerPass must be at least 1");
-  if (request.policy && request.loss.aggregation == Aggregation::dr_grpo && !(request.loss.max_completion_length > 0)) fail("dr_grpo needs maxCompletionLength above 0");
+  if (request.policy && request.loss.aggregation == Aggregation::dr_grpo && !(request.loss.max_completion_length > 0))
+    fail("dr_grpo needs maxCompletionLength above 0");
 }
 
 void fill_stats(const StepSums& sums, StepStats* stats) {
@@ -57,25 +58,11 @@ void fill_stats(const StepSums& sums, StepStats* stats) {
 
 }  // namespace
 
-void check_sequence(const Model& model, const Sequence& s) {
-  const auto fail = [](const std::string& what) { throw Error("E_SHAPE", what); };
-  for (const int32_t id : s.ids) model.check_id(id);
-  int32_t last = 1;
-  for (const auto& [begin, end] : s.spans) {
-    if (begin < 1) fail("a span begins at token " + std::to_string(begin) + ": the first token has no predictor");
-    if (begin < last || end <= begin || end > static_cast<int32_t>(s.ids.size()))
-      fail("span [" + std::to_string(begin) + ", " + std::to_string(end) + ") of a sequence of " + std::to_string(s.ids.size()) + " tokens is empty, out of order or outside");
-    last = end;
-  }
-  if (!(s.temperature > 0) || !std::isfinite(s.temperature)) fail("a sequence's temperature must be above 0 (1 for greedy rollouts)");
-  if (s.start < 0) fail("a sequence starts before position 0");
-  if (s.start + s.rows() > model.config.max_positions)
-    throw Error("E_CONTEXT", "a sequence of " + std::to_string(s.ids.size()) + " tokens at position " + std::to_string(s.start) + " does not fit the model's context of " +
-                                 std::to_string(model.config.max_positions));
-}
-
 Trainer::Trainer(std::shared_ptr<Adapter> adapter, const OptimizerOptions& options)
-    : adapter_(std::move(adapter)), options_(options), state_(*adapter_->model()->backend, adapter_->layout().size()), pass_(adapter_->model()),
+    : adapter_(std::move(adapter)),
+      options_(options),
+      state_(*adapter_->model()->backend, adapter_->layout().size()),
+      pass_(adapter_->model()),
       sum_(*adapter_->model()->backend, adapter_->layout().size()) {}
 
 std::unique_ptr<FlatSpan> Trainer::run(const StepRequest& request, bool with_gradient, StepStats* stats, const std::atomic<bool>* cancel) {

@@ -1,7 +1,8 @@
 // Optimiser steps on a LoRA adapter.
 //
-// A step is a set of groups. A group is one trie and one leaf of the gradient's reduction tree, so the bits of a step depend on its groups and their indices alone: not on
-// the order they are listed in, on threads, or on what else runs. A group of more than max_rows rows is split after whole rollouts into several passes, summed in order.
+// A step is a set of groups. A group is one trie and one leaf of the gradient's reduction tree, so the bits of a step depend on its groups and their indices
+// alone: not on the order they are listed in, on threads, or on what else runs. A group of more than max_rows rows is split after whole rollouts into several
+// passes, summed in order.
 #pragma once
 
 #include <atomic>
@@ -58,8 +59,8 @@ class Trainer {
   const std::shared_ptr<Adapter>& adapter() const { return adapter_; }
   int64_t step() const { return state_.step; }
 
-  /// One update. NaN or infinity in loss or gradient: nothing changes and `skipped` says so. Throws E_SHAPE, E_VOCABULARY, E_CONTEXT for a bad request, E_CANCELLED (nothing
-  /// changed) once `*cancel` is set.
+  /// One update. NaN or infinity in loss or gradient: nothing changes and `skipped` says so. Throws E_SHAPE, E_VOCABULARY, E_CONTEXT for a bad request,
+  /// E_CANCELLED (nothing changed) once `*cancel` is set.
   StepStats train(const StepRequest&, const std::atomic<bool>* cancel);
   /// Loss and statistics without gradient.
   StepStats evaluate(const StepRequest&, const std::atomic<bool>* cancel);
@@ -83,8 +84,5 @@ class Trainer {
   TreeSum sum_;
   std::mutex mutex_;
 };
-
-/// Throws E_SHAPE or E_VOCABULARY with what is wrong with a sequence: spans in order and inside, ids of the vocabulary, temperature above 0.
-void check_sequence(const Model&, const Sequence&);
 
 }  // namespace cg

@@ -38,13 +38,15 @@ void Trainer::load_state(const std::string& path) {
     }
     if (!known || step < 0) fail("not an optimiser state");
     const auto& factors = adapter_->layout().factors();
-    if (file.tensors().size() != 2 * factors.size()) fail("it has " + std::to_string(file.tensors().size()) + " tensors, this adapter needs " + std::to_string(2 * factors.size()));
+    if (file.tensors().size() != 2 * factors.size())
+      fail("it has " + std::to_string(file.tensors().size()) + " tensors, this adapter needs " + std::to_string(2 * factors.size()));
     const auto size = static_cast<size_t>(adapter_->layout().size());
     std::vector<float> m(size), v(size);
     for (const auto& [prefix, values] : {std::pair("m.", &m), std::pair("v.", &v)})
       for (const Factor& f : factors) {
         const StoredTensor* t = file.find(prefix + f.name);
-        if (!t || t->dtype != "F32" || t->shape != std::vector<int64_t>{f.rows, f.columns}) fail(std::string("no fitting tensor ") + prefix + f.name + ": it is another adapter's");
+        if (!t || t->dtype != "F32" || t->shape != std::vector<int64_t>{f.rows, f.columns})
+          fail(std::string("no fitting tensor ") + prefix + f.name + ": it is another adapter's");
         const std::vector<float> part = values_as_float(*t);
         std::copy(part.begin(), part.end(), values->begin() + f.offset);
       }

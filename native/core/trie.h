@@ -6,27 +6,11 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
+#include "core/sequence.h"
+
 namespace cg {
-
-/// One rollout or scored text: tokens at absolute positions start, start + 1, …; spans [begin, end) of `ids` carry loss.
-struct Sequence {
-  std::vector<int32_t> ids;
-  int64_t start = 0;
-  std::vector<std::pair<int32_t, int32_t>> spans;
-  float temperature = 1;
-
-  /// Tokens that need a row: what comes after the last predictor of a loss token changes nothing. Without spans all of them.
-  int64_t rows() const { return spans.empty() ? static_cast<int64_t>(ids.size()) : spans.back().second - 1; }
-
-  int64_t loss_tokens() const {
-    int64_t n = 0;
-    for (const auto& [begin, end] : spans) n += end - begin;
-    return n;
-  }
-};
 
 /// A batch as lists. R rows, M head rows (predictors of some loss token), E loss entries.
 struct TrieBatch {

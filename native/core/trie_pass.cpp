@@ -34,12 +34,13 @@ void TriePass::load(const TrieBatch& batch, int64_t rank, bool train) {
     entropy_ = arena.take({e});
     coefficient_ = arena.take({e});
     dhead_ = arena.take({m, c.hidden});
-    const int64_t bytes = std::max(backend.workspace(Op::head_logp, m, c.vocab, c.hidden), train ? backend.workspace(Op::head_backward, m, c.vocab, c.hidden) : 0);
+    const int64_t bytes =
+        std::max(backend.workspace(Op::head_logp, m, c.vocab, c.hidden), train ? backend.workspace(Op::head_backward, m, c.vocab, c.hidden) : 0);
     head_workspace_ = arena.take({(bytes + 3) / 4});
   });
   pack_.upload(backend, *queue_, room);
-  for (Tensor* t : {&lists_.ids, &lists_.table.position, &lists_.table.first, &lists_.table.table, &lists_.table.gather, &lists_.table.subtree_end, &lists_.head_row,
-                    &entries_.row, &entries_.target, &entries_.temperature})
+  for (Tensor* t : {&lists_.ids, &lists_.table.position, &lists_.table.first, &lists_.table.table, &lists_.table.gather, &lists_.table.subtree_end,
+                    &lists_.head_row, &entries_.row, &entries_.target, &entries_.temperature})
     *t = ListPack::in(room, *t);
 }
 

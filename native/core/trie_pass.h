@@ -27,7 +27,8 @@ class TriePass {
   /// Logits [M, V] of the head rows, padding rows of the vocabulary included.
   void logits(std::vector<float>* out);
 
-  /// Writes Σ coefficient · d logp / d factor into `gradient`; coefficients are in the order of `log_probs`. The last forward pass must have been with this adapter.
+  /// Writes Σ coefficient · d logp / d factor into `gradient`; coefficients are in the order of `log_probs`. The last forward pass must have been with this
+  /// adapter.
   void backward(const Adapter&, std::span<const float> coefficient, Tensor gradient);
 
   Queue& queue() { return *queue_; }

@@ -18,7 +18,8 @@ Napi::Object AdapterObject::make(Napi::Env env, std::shared_ptr<Adapter> adapter
 
 std::shared_ptr<Adapter> AdapterObject::of(const Napi::Value& value) {
   if (value.IsNull() || value.IsUndefined()) return nullptr;
-  if (!value.IsObject() || !value.As<Napi::Object>().InstanceOf(classes(value.Env()).adapter.Value())) throw Error("E_ADAPTER", "adapter must be an adapter of this engine or null");
+  if (!value.IsObject() || !value.As<Napi::Object>().InstanceOf(classes(value.Env()).adapter.Value()))
+    throw Error("E_ADAPTER", "adapter must be an adapter of this engine or null");
   const auto adapter = Unwrap(value.As<Napi::Object>())->adapter_;
   if (!adapter) throw Error("E_ADAPTER", "the adapter has been disposed of");
   return adapter;

@@ -21,8 +21,9 @@ Napi::Value load_model(const Napi::CallbackInfo& call) {
     const int threads = static_cast<int>(number(options, "threads"));
     if (threads < 0 || threads > 1024) throw Error("E_SHAPE", "threads must be between 0 (all cores) and 1024");
     const auto real_vocab = static_cast<int64_t>(number_or(options, "realVocab", 0));
-    return run_task<std::shared_ptr<Model>>(call.Env(), [=] { return cg::load_model(dir, make_backend(backend, threads), real_vocab); },
-                                            [](Napi::Env env, std::shared_ptr<Model>& model) -> Napi::Value { return ModelObject::make(env, model); });
+    return run_task<std::shared_ptr<Model>>(
+        call.Env(), [=] { return cg::load_model(dir, make_backend(backend, threads), real_vocab); },
+        [](Napi::Env env, std::shared_ptr<Model>& model) -> Napi::Value { return ModelObject::make(env, model); });
   });
 }
 

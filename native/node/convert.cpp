@@ -75,7 +75,9 @@ Napi::Array array(const Napi::Object& o, const char* key) {
 
 std::vector<int32_t> int32s(const Napi::Object& o, const char* key) { return elements<int32_t, Napi::Int32Array>(o, key, napi_int32_array, "an Int32Array"); }
 std::vector<float> floats(const Napi::Object& o, const char* key) { return elements<float, Napi::Float32Array>(o, key, napi_float32_array, "a Float32Array"); }
-std::vector<double> doubles(const Napi::Object& o, const char* key) { return elements<double, Napi::Float64Array>(o, key, napi_float64_array, "a Float64Array"); }
+std::vector<double> doubles(const Napi::Object& o, const char* key) {
+  return elements<double, Napi::Float64Array>(o, key, napi_float64_array, "a Float64Array");
+}
 
 Napi::Int32Array js_int32s(Napi::Env env, const std::vector<int32_t>& values) { return js_elements<Napi::Int32Array>(env, values); }
 Napi::Float32Array js_floats(Napi::Env env, const std::vector<float>& values) { return js_elements<Napi::Float32Array>(env, values); }

@@ -157,7 +157,8 @@ Napi::Value learning_rate(const Napi::CallbackInfo& call) {
     const std::string name = call[0].ToString();
     if (name != "constant" && name != "linear" && name != "cosine") throw Error("E_SHAPE", "schedule must be constant, linear or cosine");
     const Schedule schedule = name == "constant" ? Schedule::constant : name == "linear" ? Schedule::linear : Schedule::cosine;
-    return Napi::Number::New(call.Env(), cg::learning_rate(schedule, call[1].ToNumber(), call[2].ToNumber().Int64Value(), call[3].ToNumber().Int64Value(), call[4].ToNumber().Int64Value()));
+    return Napi::Number::New(call.Env(), cg::learning_rate(schedule, call[1].ToNumber(), call[2].ToNumber().Int64Value(), call[3].ToNumber().Int64Value(),
+                                                           call[4].ToNumber().Int64Value()));
   });
 }
 
@@ -202,7 +203,8 @@ Napi::Value adamw(const Napi::CallbackInfo& call) {
     backend->upload(*queue, v.Data(), state.v.tensor());
     state.step = static_cast<int64_t>(number(o, "step")) - 1;
     const double norm = global_norm(*backend, *queue, gradient.tensor());
-    adamw_step(*backend, *queue, optimizer_options(object(o, "optimizer")), number(o, "lr"), number(o, "clip"), norm, parameters.tensor(), gradient.tensor(), state);
+    adamw_step(*backend, *queue, optimizer_options(object(o, "optimizer")), number(o, "lr"), number(o, "clip"), norm, parameters.tensor(), gradient.tensor(),
+               state);
     backend->download(*queue, parameters.tensor(), p.Data());
     backend->download(*queue, state.m.tensor(), m.Data());
     backend->download(*queue, state.v.tensor(), v.Data());

@@ -69,16 +69,18 @@ Napi::Value ModelObject::new_adapter(const Napi::CallbackInfo& call) {
     bool lossless;
     if (!call[1].IsBigInt()) throw Error("E_SHAPE", "seed must be a BigInt");
     const uint64_t seed = call[1].As<Napi::BigInt>().Uint64Value(&lossless);
-    return run_task<std::shared_ptr<Adapter>>(call.Env(), [m = model(), config, seed] { return cg::new_adapter(m, config, seed); },
-                                              [](Napi::Env env, std::shared_ptr<Adapter>& adapter) -> Napi::Value { return AdapterObject::make(env, adapter); });
+    return run_task<std::shared_ptr<Adapter>>(
+        call.Env(), [m = model(), config, seed] { return cg::new_adapter(m, config, seed); },
+        [](Napi::Env env, std::shared_ptr<Adapter>& adapter) -> Napi::Value { return AdapterObject::make(env, adapter); });
   });
 }
 
 Napi::Value ModelObject::load_adapter(const Napi::CallbackInfo& call) {
   return guarded(call.Env(), [&]() -> Napi::Value {
     const std::string dir = call[0].ToString();
-    return run_task<std::shared_ptr<Adapter>>(call.Env(), [m = model(), dir] { return cg::load_adapter(m, dir); },
-                                              [](Napi::Env env, std::shared_ptr<Adapter>& adapter) -> Napi::Value { return AdapterObject::make(env, adapter); });
+    return run_task<std::shared_ptr<Adapter>>(
+        call.Env(), [m = model(), dir] { return cg::load_adapter(m, dir); },
+        [](Napi::Env env, std::shared_ptr<Adapter>& adapter) -> Napi::Value { return AdapterObject::make(env, adapter); });
   });
 }
 
@@ -123,8 +125,9 @@ Napi::Value ModelObject::last_logits(const Napi::CallbackInfo& call) {
     const Napi::Object request = call[0].As<Napi::Object>();
     const auto adapter = AdapterObject::of(request.Get("adapter"));
     if (adapter && adapter->model() != model()) throw Error("E_ADAPTER", "the adapter belongs to another model");
-    return run_task<std::vector<float>>(call.Env(), [m = model(), sequences = sequences_of(request), adapter] { return cg::last_logits(m, sequences, adapter.get()); },
-                                        [](Napi::Env env, std::vector<float>& logits) -> Napi::Value { return js_floats(env, logits); });
+    return run_task<std::vector<float>>(
+        call.Env(), [m = model(), sequences = sequences_of(request), adapter] { return cg::last_logits(m, sequences, adapter.get()); },
+        [](Napi::Env env, std::vector<float>& logits) -> Napi::Value { return js_floats(env, logits); });
   });
 }
 

@@ -1,4 +1,5 @@
-// The addon's JS classes. Each holds a shared pointer into the core; what a request needs is copied in, so an object may be disposed of or collected at any time.
+// The addon's JS classes. Each holds a shared pointer into the core; what a request needs is copied in, so an object may be disposed of or collected at any
+// time.
 #pragma once
 
 #include <atomic>

@@ -88,7 +88,13 @@ Napi::Promise run_task(Napi::Env env, std::function<T()> work, std::function<Nap
 struct Nothing {};
 
 inline Napi::Promise run_task(Napi::Env env, std::function<void()> work) {
-  return run_task<Nothing>(env, [work = std::move(work)] { work(); return Nothing{}; }, [](Napi::Env e, Nothing&) { return e.Undefined(); });
+  return run_task<Nothing>(
+      env,
+      [work = std::move(work)] {
+        work();
+        return Nothing{};
+      },
+      [](Napi::Env e, Nothing&) { return e.Undefined(); });
 }
 
 }  // namespace cg::node

@@ -22,8 +22,8 @@ struct SamplerObject::Outcome {
 
 Napi::Function SamplerObject::define(Napi::Env env) {
   return DefineClass(env, "Sampler",
-                     {InstanceMethod<&SamplerObject::generate>("generate"), InstanceMethod<&SamplerObject::release>("release"), InstanceMethod<&SamplerObject::stats>("stats"),
-                      InstanceMethod<&SamplerObject::close>("close")});
+                     {InstanceMethod<&SamplerObject::generate>("generate"), InstanceMethod<&SamplerObject::release>("release"),
+                      InstanceMethod<&SamplerObject::stats>("stats"), InstanceMethod<&SamplerObject::close>("close")});
 }
 
 Napi::Object SamplerObject::make(Napi::Env env, std::shared_ptr<Model> model, int64_t max_batch) {
@@ -32,10 +32,12 @@ Napi::Object SamplerObject::make(Napi::Env env, std::shared_ptr<Model> model, in
   self->resolve_ = Napi::ThreadSafeFunction::New(env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "cg sampler", 0, 1);
   self->resolve_.Unref(env);
   self->sampler_ = std::make_shared<Sampler>(std::move(model), max_batch);
-  self->hook_ = env.AddCleanupHook(+[](SamplerObject* ending) {
-    ending->environment_ends_ = true;
-    if (ending->sampler_) ending->sampler_->close();
-  }, self);
+  self->hook_ = env.AddCleanupHook(
+      +[](SamplerObject* ending) {
+        ending->environment_ends_ = true;
+        if (ending->sampler_) ending->sampler_->close();
+      },
+      self);
   return object;
 }
 
@@ -101,7 +103,9 @@ void SamplerObject::settled(Napi::Env env) {
 }
 
 void SamplerObject::release(const Napi::CallbackInfo& call) {
-  guarded(call.Env(), [&] { if (sampler_) sampler_->release(call[0].ToString()); });
+  guarded(call.Env(), [&] {
+    if (sampler_) sampler_->release(call[0].ToString());
+  });
 }
 
 Napi::Value SamplerObject::stats(const Napi::CallbackInfo& call) {
@@ -121,7 +125,9 @@ Napi::Value SamplerObject::close(const Napi::CallbackInfo& call) {
   return guarded(call.Env(), [&]() -> Napi::Value {
     auto sampler = std::move(sampler_);
     sampler_ = nullptr;
-    return run_task(call.Env(), [sampler] { if (sampler) sampler->close(); });
+    return run_task(call.Env(), [sampler] {
+      if (sampler) sampler->close();
+    });
   });
 }
 

@@ -20,11 +20,12 @@ struct Gradient {
 }  // namespace
 
 Napi::Function TrainerObject::define(Napi::Env env) {
-  return DefineClass(env, "Trainer",
-                     {InstanceAccessor<&TrainerObject::adapter>("adapter"), InstanceAccessor<&TrainerObject::step>("step"), InstanceMethod<&TrainerObject::train>("train"),
-                      InstanceMethod<&TrainerObject::evaluate>("evaluate"), InstanceMethod<&TrainerObject::gradient>("gradient"),
-                      InstanceMethod<&TrainerObject::snapshot>("snapshot"), InstanceMethod<&TrainerObject::save_state>("saveState"),
-                      InstanceMethod<&TrainerObject::load_state>("loadState"), InstanceMethod<&TrainerObject::dispose>("dispose")});
+  return DefineClass(
+      env, "Trainer",
+      {InstanceAccessor<&TrainerObject::adapter>("adapter"), InstanceAccessor<&TrainerObject::step>("step"), InstanceMethod<&TrainerObject::train>("train"),
+       InstanceMethod<&TrainerObject::evaluate>("evaluate"), InstanceMethod<&TrainerObject::gradient>("gradient"),
+       InstanceMethod<&TrainerObject::snapshot>("snapshot"), InstanceMethod<&TrainerObject::save_state>("saveState"),
+       InstanceMethod<&TrainerObject::load_state>("loadState"), InstanceMethod<&TrainerObject::dispose>("dispose")});
 }
 
 Napi::Object TrainerObject::make(Napi::Env env, std::shared_ptr<Trainer> trainer) {
@@ -91,8 +92,9 @@ Napi::Value TrainerObject::gradient(const Napi::CallbackInfo& call) {
 
 Napi::Value TrainerObject::snapshot(const Napi::CallbackInfo& call) {
   return guarded(call.Env(), [&]() -> Napi::Value {
-    return run_task<std::shared_ptr<Adapter>>(call.Env(), [t = trainer()] { return t->snapshot(); },
-                                              [](Napi::Env env, std::shared_ptr<Adapter>& adapter) -> Napi::Value { return AdapterObject::make(env, adapter); });
+    return run_task<std::shared_ptr<Adapter>>(
+        call.Env(), [t = trainer()] { return t->snapshot(); },
+        [](Napi::Env env, std::shared_ptr<Adapter>& adapter) -> Napi::Value { return AdapterObject::make(env, adapter); });
   });
 }
 
