@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Adapter, Engine, LoraConfig, Model, OptimizerOptions, Trainer } from '../engine/types.js'
+import { adapterDigest } from '../model/model-digest.js'
 import type { PolicyIdentity, Step } from '../record/schema.js'
 import { bestVersion } from './best.js'
 import type { HeldDirectory, RunStart, RunWish } from './run-directory.js'
@@ -112,7 +113,6 @@ export async function openSession(plan: SessionPlan): Promise<Session> {
 async function beginUnkept(wish: RunWish, start: () => Promise<Adapter>): Promise<RunStart> {
   const adapter = await start()
   const id = await inTemporary(adapter, async dir => {
-    const { adapterDigest } = await import('../model/model-digest.js')
     return runId({ ...wish, start_adapter_sha256: await adapterDigest(dir) })
   })
   return { runId: id, adapter, optimizer: undefined, committed: [] }
