@@ -87,6 +87,8 @@
       'dependencies': ['cg_core'],
       'libraries': ['-pthread'],
       'sources': [
+        'native/test/core_structures.cpp',
+        'native/test/core_trie.cpp',
         'native/test/device.cpp',
         'native/test/golden_sampling.cpp',
         'native/test/main.cpp',
