@@ -7,14 +7,21 @@ import { countTap } from './tap.js'
 /**
  * Runs every test there is, native ones first, and prints the total as the last line: `N passed, N failed`.
  *
- * Test files are found by their sources, so that what an earlier build left behind is not run. `--slow` runs test/slow instead; `--jobs N` files at once.
+ * Test files are found by their sources, so that what an earlier build left behind is not run. `--slow` runs test/slow instead; `--jobs N` files at once;
+ * arguments are patterns of sources to run instead of all (`test/unit/cli/*.test.ts`), without native ones.
  */
-const { values } = parseArgs({ options: { jobs: { type: 'string', default: '2' }, slow: { type: 'boolean', default: false } } })
-const sources = await globby(values.slow ? 'test/slow/**/*.test.ts' : ['test/**/*.test.ts', '!test/slow'])
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { jobs: { type: 'string', default: '2' }, slow: { type: 'boolean', default: false } },
+})
+const sources = await globby(
+  positionals.length > 0 ? positionals : values.slow ? 'test/slow/**/*.test.ts' : ['test/**/*.test.ts', '!test/slow'],
+)
 const files = sources.sort().map(source => `build/js/${source.replace(/\.ts$/, '.js')}`)
 const total = { passed: 0, failed: 0 }
 
-if (!values.slow && existsSync('build/Release/native-test')) await suite('native-test', 'build/Release/native-test', [])
+if (!values.slow && positionals.length === 0 && existsSync('build/Release/native-test'))
+  await suite('native-test', 'build/Release/native-test', [])
 await suite('tap', 'node_modules/.bin/tap', [
   'run',
   '--disable-coverage',
