@@ -6,7 +6,7 @@ export type Search = { call: ScriptedCall; clue: Clue }
 
 /** Calls of the first turn: what the issue names, where it must be defined or written; patterns are copied from the issue. At most `limit`. */
 export function firstSearches(clues: readonly Clue[], limit: number): Search[] {
-  const out = new Searches(limit)
+  const out = searches(limit)
   const of = <K extends Clue['kind']>(kind: K) => clues.filter((c): c is Extract<Clue, { kind: K }> => c.kind === kind)
   for (const frame of of('frame').slice(0, 2)) if (isName(frame.name)) out.grep(frame, `def ${frame.name}`)
   for (const frame of of('frame').slice(0, 1))
@@ -18,7 +18,7 @@ export function firstSearches(clues: readonly Clue[], limit: number): Search[] {
 
 /** Calls of the second turn, when the first found nothing to rely on: the same clues less strictly, then the words of the issue. */
 export function secondSearches(clues: readonly Clue[], made: ReadonlySet<string>, limit: number): Search[] {
-  const out = new Searches(limit, made)
+  const out = searches(limit, made)
   for (const clue of clues.slice(0, 8)) {
     if (clue.kind === 'name') out.grep(clue, clue.text)
     else if (clue.kind === 'message')
@@ -54,27 +54,23 @@ function wordSearches(out: Searches, words: readonly Clue[]): void {
 
 const isName = (name: string) => /^[A-Za-z_]\w*$/.test(name) && !/^__\w+__$/.test(name)
 
-class Searches {
-  readonly list: Search[] = []
-  private readonly seen: Set<string>
+type Searches = {
+  readonly list: Search[]
+  grep(clue: Clue, pattern: string): void
+  add(clue: Clue, name: string, args: ScriptedCall['arguments']): void
+}
 
-  constructor(
-    private readonly limit: number,
-    made: ReadonlySet<string> = new Set(),
-  ) {
-    this.seen = new Set(made)
-  }
-
-  grep(clue: Clue, pattern: string) {
-    this.add(clue, 'grep', { pattern })
-  }
-
-  add(clue: Clue, name: string, args: ScriptedCall['arguments']) {
+/** Gathers searches, each once and none that was `made` before, up to a limit. */
+function searches(limit: number, made: ReadonlySet<string> = new Set()): Searches {
+  const seen = new Set(made)
+  const list: Search[] = []
+  const add: Searches['add'] = (clue, name, args) => {
     const key = searchKey({ name, arguments: args })
-    if (this.list.length >= this.limit || this.seen.has(key)) return
-    this.seen.add(key)
-    this.list.push({ call: { name, arguments: args }, clue })
+    if (list.length >= limit || seen.has(key)) return
+    seen.add(key)
+    list.push({ call: { name, arguments: args }, clue })
   }
+  return { list, add, grep: (clue, pattern) => add(clue, 'grep', { pattern }) }
 }
 
 /** Two calls with the same key find the same. */
