@@ -86,13 +86,13 @@ lint: $(modules)
 #   make demo SEED=N                       draws differently
 #   make demo REFRESH=1                    does everything again; otherwise what is done already is taken from the cache
 SEED ?= 0
-STEPS ?= 30
+STEPS ?= 36
 EVAL ?= fixtures/instances/heldout.ndjson
 fixture_repos := file://$(CURDIR)/build/fixtures/repos/{repo}
 SOURCE ?= $(fixture_repos)
 d := build/demo
 # The fixture model knows 4,096 positions: short observations leave room for four turns.
-caps := --max-matches 12 --max-chars 1000
+caps := --max-matches 8 --max-chars 600
 tiny := --model fixtures/model --recipe codegrep-tiny --seed $(SEED)
 
 .PHONY: demo fixtures

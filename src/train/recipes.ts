@@ -31,7 +31,7 @@ export const recipes: Record<string, Recipe> = {
     },
   },
   'codegrep-tiny': {
-    about: 'the same objective for a model of about a million parameters: a high learning rate, small steps, no KL',
+    about: 'for a model of about a million parameters: a high learning rate, small steps, no KL, a loss that is a mean over tokens',
     sft: {
       loraRank: 16,
       loraAlpha: 32,
@@ -55,7 +55,9 @@ export const recipes: Record<string, Recipe> = {
       warmup: 0,
       promptsPerStep: 8,
       samplesPerPrompt: 8,
-      aggregation: 'grpo',
+      // A mean of rollout means punishes a long failure hardly more per token than nothing: runs that loop until the limit multiply (37 % of the
+      // dev rollouts after 30 steps, 4 % with a mean over tokens).
+      aggregation: 'dapo',
       epsilonLow: 0.2,
       epsilonHigh: 0.2,
       kl: 0,
