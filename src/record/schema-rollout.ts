@@ -18,9 +18,14 @@ export const sampling = z.looseObject({
   top_p: z.number(),
   min_p: z.number(),
   repetition_penalty: z.number(),
+  /** Generated tokens of the whole rollout, and of one turn. */
   max_tokens: count,
+  turn_tokens: count.optional(),
   max_turns: count,
   max_calls: count,
+  /** Characters of the issue that were shown at most. */
+  issue_chars: count.optional(),
+  thinking: z.boolean().optional(),
   seed: z.string(),
 })
 
@@ -97,6 +102,10 @@ export const rollout = z.looseObject({
   tokens: tokens.optional(),
   usage: z.looseObject({ prompt: count, generated: count, calls: count, turns: count }),
   stop: rolloutStop,
+  /** Why a rollout with `stop: fault` failed. */
+  fault: z.looseObject({ code: z.string(), message: z.string() }).optional(),
+  /** Tool calls that ran into their time limit: such a rollout is not cached. */
+  tool_timeouts: count.optional(),
   timing: z.looseObject({}).optional(),
   reward: z.number().optional(),
   advantage: z.union([z.number(), z.array(z.number())]).optional(),

@@ -9,10 +9,7 @@ import type { Tree } from '../tools/tree.js'
 import type { RolloutSettings } from './settings.js'
 
 /** What a rollout adds to its instance; ids and provenance come from `sampleGroup`. */
-export type Played = Pick<Rollout, 'turns' | 'answer' | 'tokens' | 'usage' | 'timing' | 'stop'> & {
-  /** Tool calls that ran into their time limit: this rollout cannot be repeated exactly. */
-  tool_timeouts?: number
-}
+export type Played = Pick<Rollout, 'turns' | 'answer' | 'tokens' | 'usage' | 'timing' | 'stop' | 'fault' | 'tool_timeouts'>
 
 export type Asked = {
   id: string

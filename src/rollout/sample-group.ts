@@ -80,7 +80,7 @@ export async function sampleGroup(
   return { rollouts: results.map(result => (result as PromiseFulfilledResult<Rollout>).value), faults, cached: misses === 0 }
 }
 
-function failed({ code, message }: RecordFault): Played & { fault: { code: string; message: string } } {
+function failed({ code, message }: RecordFault): Played {
   return {
     turns: [],
     answer: noAnswer,
