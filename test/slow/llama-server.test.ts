@@ -33,20 +33,8 @@ async function freePort(): Promise<number> {
 }
 
 async function serve(port: number): Promise<ChildProcess> {
-  const args = [
-    '-m',
-    'llama_cpp.server',
-    '--model',
-    gguf,
-    '--n_ctx',
-    '4096',
-    '--host',
-    '127.0.0.1',
-    '--port',
-    String(port),
-    '--model_alias',
-    'tiny',
-  ]
+  const options = { model: gguf, model_alias: 'tiny', host: '127.0.0.1', port, n_ctx: 4096, n_threads: 1, interrupt_requests: 'False' }
+  const args = ['-m', 'llama_cpp.server', ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])]
   const server = spawn(python, args, { stdio: ['ignore', 'ignore', 'ignore'] })
   for (let tries = 0; tries < 600; tries++) {
     const up = await fetch(`http://127.0.0.1:${port}/v1/models`).then(
