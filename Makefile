@@ -38,17 +38,17 @@ modules := node_modules/.built
 modules: $(modules)
 $(modules): package-lock.json
 	npm ci --ignore-scripts
-	cd node_modules/better-sqlite3 && ../.bin/node-gyp rebuild --release
+	cd node_modules/better-sqlite3 && ../.bin/node-gyp rebuild --release --loglevel=warn
 	touch $@
 
 build/Makefile: binding.gyp $(modules)
-	$(bin)/node-gyp configure --release
+	$(bin)/node-gyp configure --release --loglevel=warn
 	touch $@
 
 # Stamps lie beside what they vouch for, so that removing that removes them.
 addon: build/Release/.built
 build/Release/.built: build/Makefile $(shell find native -name '*.cpp' -o -name '*.h')
-	$(bin)/node-gyp build --release -j $(JOBS)
+	$(bin)/node-gyp build --release --loglevel=warn -j $(JOBS)
 	touch $@
 
 typescript: dist/.built
