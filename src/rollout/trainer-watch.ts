@@ -18,13 +18,15 @@ export type TrainerWatch = {
 /**
  * Watches DIR/trainer.json without comparing clocks: what counts is this process's own time since it began or last saw the file change.
  *
- * A trainer that failed, is done, or is silent for a minute ends the wait; its dead pid counts only if it was seen alive, on this host. A barrier that is not
- * read although the trainer waits is warned of once: something in the pipe buffers.
+ * A trainer that failed, is done, or is silent for a minute ends the wait; its dead pid counts only if it was seen alive, on this host. What the file said
+ * at the first look may be of an earlier life and ends nothing. A barrier that is not read although the trainer waits is warned of once: something in the
+ * pipe buffers.
  */
 export function watchTrainer(
   dir: string,
   { clock, patience = usualPatience, warn }: { clock: Clock; patience?: Patience; warn(message: string): void },
 ): TrainerWatch {
+  let first: string | undefined
   let last: string | undefined
   let changed = clock.now()
   let alive: number | undefined
@@ -48,11 +50,12 @@ export function watchTrainer(
     async look() {
       const trainer = await readJson(join(dir, 'trainer.json'), trainerFile)
       const content = JSON.stringify(trainer)
+      first ??= content ?? 'none'
       if (content !== last) {
         last = content
         changed = clock.now()
       }
-      if (trainer) {
+      if (trainer && content !== first) {
         if (trainer.state === 'failed') throw new FatalError('E_TRAINER', `${dir}: the trainer failed: see its messages`)
         if (trainer.state === 'done')
           throw new FatalError('E_TRAINER', `${dir}: the trainer is done, and a version that is waited for will not come`)

@@ -46,6 +46,8 @@ t.test('a trainer that never comes', async t => {
 t.test('failed, and done', async t => {
   const { watch, write } = watched(t)
   write({ state: 'failed' })
+  await watch.look() // left by an earlier trainer: the new one is still to come
+  write({ state: 'failed' })
   await t.rejects(watch.look(), { message: /the trainer failed/ })
   write({ state: 'done' })
   await t.rejects(watch.look(), { message: /the trainer is done/ })
