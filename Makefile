@@ -86,7 +86,7 @@ lint: $(modules)
 #   make demo SEED=N                       draws differently
 #   make demo REFRESH=1                    does everything again; otherwise what is done already is taken from the cache
 SEED ?= 0
-STEPS ?= 36
+STEPS ?= 64
 EVAL ?= fixtures/instances/heldout.ndjson
 fixture_repos := file://$(CURDIR)/build/fixtures/repos/{repo}
 SOURCE ?= $(fixture_repos)
