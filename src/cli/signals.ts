@@ -1,3 +1,5 @@
+import { constants } from 'node:os'
+
 const caught = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 export type Caught = (typeof caught)[number]
 
@@ -18,6 +20,8 @@ export function watchSignals(stop: (signal: Caught) => void): { received(): Caug
   }
   const end = (signal: NodeJS.Signals) => {
     dispose()
+    // A library that listens too (for the children it started) gets the signal first and may need a turn; the status is right even if that turn never comes.
+    process.exitCode = 128 + constants.signals[signal]
     process.kill(process.pid, signal)
   }
   for (const signal of caught) process.on(signal, handle)

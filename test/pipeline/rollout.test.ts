@@ -141,7 +141,10 @@ t.test('one question about a local repository', async t => {
   t.match(stderr, /turn 1: grep def parse_header: 1 line\n.*turn 2: answers/s)
   const [answered] = rollouts({ stdout } as Result)
   t.match(answered, { repo: 'lib', instance_id: /^lib@[0-9a-f]{12}$/, answer: { files: ['lib/header.py'] } })
-  t.same(answerLines(answered!), ['lib/header.py:1-11', `(2 turns, ${answered!.usage.calls} calls)`])
+  t.same(answerLines(answered!), [
+    'lib/header.py:1-11',
+    `(2 turns, ${answered!.usage.calls} call${answered!.usage.calls === 1 ? '' : 's'})`,
+  ])
   const piped = await rollout(['--repo', source, '--issue', '-', '-q'], issues[0]!)
   t.same(rollouts(piped)[0]!.answer.files, ['lib/header.py'])
   t.equal(piped.stderr, '')
