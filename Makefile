@@ -96,8 +96,10 @@ caps := --max-matches 8 --max-chars 600
 tiny := --model fixtures/model --recipe codegrep-tiny --seed $(SEED)
 
 .PHONY: demo fixtures
-fixtures: tests
+fixtures: build/fixtures/.built
+build/fixtures/.built: fixtures/build.ts $(shell find fixtures/repos fixtures/instances -type f) | tests
 	node build/js/fixtures/build.js
+	touch $@
 
 demo: export PATH := $(CURDIR)/bin:$(PATH)
 demo: export CG_CACHE := $(CURDIR)/$d/cache.sqlite
