@@ -27,7 +27,7 @@ await suite('tap', 'node_modules/.bin/tap', [
   '--disable-coverage',
   '--allow-empty-coverage',
   `--jobs=${values.jobs}`,
-  '--timeout=900',
+  '--timeout=300',
   '--reporter=tap',
   ...files,
 ])

@@ -1,5 +1,4 @@
 import { availableParallelism } from 'node:os'
-import { isatty } from 'node:tty'
 import { FatalError, type RecordFault } from '../record/fault.js'
 import type { Known } from '../record/item.js'
 import { type Cache, noCache } from '../store/cache.js'
@@ -56,8 +55,8 @@ export function createContext(
     upstream: upstream.runs,
     args,
     given: name => given.has(name),
-    terminal: isatty(1) && shared.output === undefined,
-    color: mayColor(shared.color, isatty(1) && shared.output === undefined),
+    terminal: process.stdout.isTTY === true && shared.output === undefined,
+    color: mayColor(shared.color, process.stdout.isTTY === true && shared.output === undefined),
   }
 }
 

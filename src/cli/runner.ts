@@ -1,4 +1,3 @@
-import { isatty } from 'node:tty'
 import { UsageError } from '../record/fault.js'
 import type { AnyCommand } from './command.js'
 import { createContext, mayColor } from './context.js'
@@ -71,7 +70,7 @@ async function execute(root: AnyCommand, argv: readonly string[], speak: (messag
     typeof command.standalone === 'function'
       ? command.standalone(invocation.options as never, invocation.args)
       : command.standalone === true
-  if (!standalone && invocation.files.length === 0 && isatty(0) && !shared['dry-run']) {
+  if (!standalone && invocation.files.length === 0 && process.stdin.isTTY && !shared['dry-run']) {
     process.stderr.write(shortUsage(command))
     return { status: exits.usage }
   }
