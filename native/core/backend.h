@@ -62,9 +62,9 @@ struct SampleRows {
 };
 
 struct AdamW {
-  float lr, beta1, beta2, eps, weight_decay;
+  double lr, beta1, beta2, eps, weight_decay;  // a backend derives its fp32 constants from these: 1 − 0.999f is off by 5e-5
   int64_t step;       // 1 for the first update, for the bias correction
-  float grad_scale;   // gradients are multiplied by this first (clipping)
+  double grad_scale;  // gradients are multiplied by this first (clipping)
 };
 
 enum class Op { matmul, matmul_backward, attention, attention_backward, head_logp, head_backward, sample, lora_gradient, sum_squares };
@@ -122,9 +122,11 @@ class Backend {
   virtual void lora_gradient(Queue&, Tensor left, Tensor right, float scale, Tensor out, Tensor workspace) = 0;
 
   // ---- attention: one op for decode, prefill and training ----
-  /// k, v [S, NK, D]: writes row i of x [R, NK, D] to slot[i].
+  /// kv [S, NK, D]: writes row i of x [R, NK, D] to slot[i]. A store of keys may lie by pages instead, [S / page_size, NK, D, page_size], slot s being column
+  /// s mod page_size of page s div page_size: attention then reads a page's keys where they are. The bits are the same.
   virtual void store_kv(Queue&, Tensor x, Tensor slot /*[R] i32*/, Tensor kv) = 0;
-  /// out [R, NH, D] = softmax(q · kᵀ / √D) · v over the table's slots, walked in tiles of `page_size` absolute positions; lse [R, NH] (may be none).
+  /// k as store_kv has it, v [S, NK, D]. out [R, NH, D] = softmax(q · kᵀ / √D) · v over the table's slots, walked in tiles of `page_size` absolute positions;
+  /// lse [R, NH] (may be none).
   virtual void attention(Queue&, Tensor q, Tensor k, Tensor v, const AttentionTable&, Tensor out, Tensor lse, Tensor workspace) = 0;
   /// dq, dk, dv are written. dk[slot], dv[slot] sum over the query rows slot .. subtree_end[slot] − 1 in ascending order.
   virtual void attention_backward(Queue&, Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, const AttentionTable&, Tensor dq, Tensor dk, Tensor dv,

@@ -1,6 +1,6 @@
 // Attention over a gather table: decode, prefill and training are this one loop (online softmax: Milakov, Gimelshein 2018; tiles: Dao et al. 2022).
 //
-//   q, out [R, NH, D]   k, v [S, NK, D]   lse [R, NH]   query head h reads key head h div (NH / NK)
+//   q, out [R, NH, D]   k [S, NK, D] or [S / 64, NK, D, 64]   v [S, NK, D]   lse [R, NH]   query head h reads key head h div (NH / NK)
 //
 // For a row and head, over tiles of 64 absolute positions in order, with m = −∞, l = 0, o = 0 before the first:
 //
@@ -27,33 +27,37 @@ TableView checked(const View<int32_t>& position, const View<int32_t>& first, con
 
 void ReferenceBackend::attention(Queue& queue, Tensor q_t, Tensor k_t, Tensor v_t, const AttentionTable& table_t, Tensor out_t, Tensor lse_t, Tensor) {
   enqueue(queue, [&] {
-    const auto q = view<float>(q_t), k = view<float>(k_t), v = view<float>(v_t), out = view<float>(out_t);
+    const auto q = view<float>(q_t), v = view<float>(v_t), out = view<float>(out_t);
     if (q.n0 == 0) return;
     const auto lse = lse_t ? view<float>(lse_t) : View<float>{};
-    const int64_t rep = q.n1 / k.n1, D = q.n2, width = round_up(D, 16);
-    CG_INVARIANT(q.n1 % k.n1 == 0 && k.n2 == D && v.n0 == k.n0 && v.n1 == k.n1 && v.n2 == D && out.n0 == q.n0 && out.n1 == q.n1 && out.n2 == D);
+    const Keys k{view<float>(k_t), k_t.rank == 4, q.n2};
+    const int64_t groups = v.n1, rep = q.n1 / groups, D = q.n2, width = round_up(D, 16);
+    CG_INVARIANT(q.n1 % groups == 0 && v.n2 == D && out.n0 == q.n0 && out.n1 == q.n1 && out.n2 == D);
+    CG_INVARIANT(k.slots() == v.n0 && k.x.n1 == groups && k.x.n2 == (k.paged ? D * page_size : D));
     CG_INVARIANT(!lse.data || (lse.n0 == q.n0 && lse.n2 == q.n1));
     const TableView table =
-        checked(view<int32_t>(table_t.position), view<int32_t>(table_t.first), view<int32_t>(table_t.table), view<int32_t>(table_t.gather), q.n0, k.n0);
+        checked(view<int32_t>(table_t.position), view<int32_t>(table_t.first), view<int32_t>(table_t.table), view<int32_t>(table_t.gather), q.n0, v.n0);
     const float factor = 1 / __builtin_sqrtf(float(D));
     double pairs = 0;
     for (int64_t i = 0; i < q.n0; ++i) pairs += table.position[i] - table.first[i] + 1;
 
     constexpr int64_t block = 32;
     const int64_t blocks = (q.n0 + block - 1) / block;
-    threads_.run(blocks * k.n1, 1, 4.0 * pairs * double(q.n1 * D), [&](int64_t task_begin, int64_t task_end) {
+    threads_.run(blocks * groups, 1, 4.0 * pairs * double(q.n1 * D), [&](int64_t task_begin, int64_t task_end) {
       const int64_t most = block * rep;
-      float* memory = scratch(0, most * (D + width + tile_size + 3) + tile_size * (D + width));
-      float* kt = memory;                   // [D][64]
-      float* values = kt + D * tile_size;   // [64][width]
-      float* o = values + tile_size * width;  // [rows · rep][width], and so on
+      float* memory = scratch(0, most * (D + width + tile_size + 5) + tile_size * (D + width));
+      float* kt = memory;                     // [D][64]
+      float* padded = kt + D * tile_size;     // [64][width], for values whose D is no multiple of 16
+      float* o = padded + tile_size * width;  // [rows · rep][width], and so on
       float* s = o + most * width;          // [..][64]
       float* queries = s + most * tile_size;  // [..][D]
       float* m = queries + most * D;
       float* l = m + most;
-      int32_t* seen = reinterpret_cast<int32_t*>(l + most);  // positions of the tile
+      float* top = l + most;  // largest score of the tile
+      float* c = top + most;
+      int32_t* seen = reinterpret_cast<int32_t*>(c + most);  // positions of the tile
       for (int64_t task = task_begin; task < task_end; ++task) {
-        const int64_t head = task % k.n1, begin = task / k.n1 * block, end = std::min(begin + block, q.n0), count = (end - begin) * rep;
+        const int64_t head = task % groups, begin = task / groups * block, end = std::min(begin + block, q.n0), count = (end - begin) * rep;
         for_isa([&](auto isa) CG_INLINE_LAMBDA {
           std::memset(o, 0, size_t(count * width) * 4);
           for (int64_t row = begin, i = 0; row < end; ++row)
@@ -63,10 +67,10 @@ void ReferenceBackend::attention(Queue& queue, Tensor q_t, Tensor k_t, Tensor v_
               l[i] = 0;
             }
           for_each_tile(table, begin, end, [&](const TileRun& run) CG_INLINE_LAMBDA {
-            gather_transposed(k, head, run.slots, run.count, kt);
-            gather_dense(v, head, run.slots, run.count, width, values);
+            const float* keys = k.transposed(head, run.slots, run.count, kt);
             const int64_t first = (run.begin - begin) * rep, last = (run.end - begin) * rep;
-            tiles_wide<Chain::begin>(isa, last - first, round_up(run.count, 32), queries + first * D, D, 1, kt, tile_size, D, s + first * tile_size, tile_size);
+            tiles_wide<Chain::begin>(isa, last - first, round_up(run.count, 32), queries + first * D, D, 1, Dense{keys, tile_size}, D, s + first * tile_size,
+                                     tile_size);
             for (int64_t row = run.begin, i = first; row < run.end; ++row) {
               const int64_t visible = table.tile_end(row, run.tile) - run.from, filled = round_up(visible, lanes);
               for (int64_t h = 0; h < rep; ++h, ++i) {
@@ -74,21 +78,39 @@ void ReferenceBackend::attention(Queue& queue, Tensor q_t, Tensor k_t, Tensor v_
                 float* p = s + i * tile_size;
                 for (int64_t j = visible; j < filled; ++j) p[j] = -std::numeric_limits<float>::infinity();  // becomes p = 0, which changes no sum
                 for_lanes(filled, [&](int64_t j) CG_INLINE_LAMBDA { p[j] *= factor; });
-                const float top = max_of(p, filled), now = m[i] > top ? m[i] : top, c = exp_f(m[i] - now);
-                for_lanes(filled, [&](int64_t j) CG_INLINE_LAMBDA { p[j] = exp_f(p[j] - now); });
-                l[i] = l[i] * c + sum_of(filled, [&](int64_t j) CG_INLINE_LAMBDA { return p[j]; });
-                m[i] = now;
-                for (int64_t d = 0; d < width; ++d) o[i * width + d] *= c;
+                top[i] = max_of(p, filled);
               }
             }
+            for (int64_t i = first; i < last; ++i) {
+              const float now = m[i] > top[i] ? m[i] : top[i];
+              c[i] = exp_f(m[i] - now);
+              m[i] = now;
+            }
+            for (int64_t i = first; i < last; ++i) {
+              float* p = s + i * tile_size;
+              for_lanes(round_up(seen[i], lanes), [&](int64_t j) CG_INLINE_LAMBDA { p[j] = exp_f(p[j] - m[i]); });
+            }
+            for (int64_t i = first; i < last; ++i) {
+              const float* p = s + i * tile_size;
+              l[i] = l[i] * c[i] + sum_of(round_up(seen[i], lanes), [&](int64_t j) CG_INLINE_LAMBDA { return p[j]; });
+              for (int64_t d = 0; d < width; ++d) o[i * width + d] *= c[i];
+            }
             // Rows of one register tile go together as far as all of them see, then each alone.
-            for (int64_t i = first; i < last; i += isa.tile_rows) {
-              const int64_t stop = std::min<int64_t>(i + isa.tile_rows, last), shared = *std::min_element(seen + i, seen + stop);
-              tiles_wide<Chain::go_on>(isa, stop - i, width, s + i * tile_size, tile_size, 1, values, width, shared, o + i * width, width);
-              for (int64_t r = i; r < stop; ++r)
-                if (seen[r] > shared)
-                  tiles_wide<Chain::go_on>(isa, 1, width, s + r * tile_size + shared, tile_size, 1, values + shared * width, width, seen[r] - shared,
-                                           o + r * width, width);
+            const auto add_values = [&](auto values) CG_INLINE_LAMBDA {
+              for (int64_t i = first; i < last; i += isa.tile_rows) {
+                const int64_t stop = std::min<int64_t>(i + isa.tile_rows, last), shared = *std::min_element(seen + i, seen + stop);
+                tiles_wide<Chain::go_on>(isa, stop - i, width, s + i * tile_size, tile_size, 1, values, shared, o + i * width, width);
+                for (int64_t r = i; r < stop; ++r)
+                  if (seen[r] > shared)
+                    tiles_wide<Chain::go_on>(isa, 1, width, s + r * tile_size + shared, tile_size, 1, values.rows_from(shared), seen[r] - shared, o + r * width,
+                                             width);
+              }
+            };
+            if (width == D) {
+              add_values(Listed{v.row(0, head), v.s0, run.slots});
+            } else {
+              gather_dense(v, head, run.slots, run.count, width, padded);
+              add_values(Dense{padded, width});
             }
           });
           for (int64_t row = begin, i = 0; row < end; ++row)

@@ -72,10 +72,38 @@ CG_INLINE void gather_transposed(const View<float>& x, int64_t head, const int32
 /// to [count][width]: row j is row slots[j] of head `head`, columns beyond D zero.
 CG_INLINE void gather_dense(const View<float>& x, int64_t head, const int32_t* slots, int64_t count, int64_t width, float* to) {
   for (int64_t j = 0; j < count; ++j) {
-    std::memcpy(to + j * width, x.row(slots[j], head), size_t(x.n2) * 4);
+    const float* from = x.row(slots[j], head);
+    for (int64_t d = 0; d < x.n2; ++d) to[j * width + d] = from[d];
     for (int64_t d = x.n2; d < width; ++d) to[j * width + d] = 0;
   }
 }
+
+/// The keys of a store [S, NK, D], or of one by pages [S / 64, NK, D, 64].
+struct Keys {
+  View<float> x;  // pages: [S / 64, NK, D · 64]
+  bool paged;
+  int64_t D;
+
+  int64_t slots() const { return paged ? x.n0 * page_size : x.n0; }
+
+  /// [D][64], column j the key of slots[j]: where a page holds them so, else copied to `to`. Columns from count on are anything.
+  CG_INLINE const float* transposed(int64_t head, const int32_t* slots, int64_t count, float* to) const {
+    if (!paged) {
+      gather_transposed(x, head, slots, count, to);
+      return to;
+    }
+    const float* column[page_size];
+    bool in_place = slots[0] % page_size == 0;
+    for (int64_t j = 0; j < count; ++j) {
+      column[j] = x.row(slots[j] / page_size, head) + slots[j] % page_size;
+      in_place &= slots[j] == slots[0] + j;
+    }
+    if (in_place) return column[0];
+    for (int64_t d = 0; d < D; ++d)
+      for (int64_t j = 0; j < count; ++j) to[d * page_size + j] = column[j][d * page_size];
+    return to;
+  }
+};
 
 /// Checks a table against R rows and S slots, and that every list it names lies within `gather`.
 TableView checked(const View<int32_t>& position, const View<int32_t>& first, const View<int32_t>& table, const View<int32_t>& gather, int64_t rows,

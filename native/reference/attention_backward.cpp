@@ -28,8 +28,8 @@ template <class I, class See>
 CG_INLINE void scores(I isa, const Backward& b, int64_t head, int64_t row0, int64_t count, const float* queries, const float* douts, const float* kt,
                       const float* vt, int64_t columns, float* p, float* ds, const See& see) {
   int32_t visible[tile_size];
-  tiles_wide<Chain::begin>(isa, count, columns, queries, b.width, 1, kt, tile_size, b.D, p, tile_size);
-  tiles_wide<Chain::begin>(isa, count, columns, douts, b.width, 1, vt, tile_size, b.D, ds, tile_size);
+  tiles_wide<Chain::begin>(isa, count, columns, queries, b.width, 1, Dense{kt, tile_size}, b.D, p, tile_size);
+  tiles_wide<Chain::begin>(isa, count, columns, douts, b.width, 1, Dense{vt, tile_size}, b.D, ds, tile_size);
   for (int64_t row = row0; row < row0 + count / b.rep; ++row) {
     see(row, visible);
     for (int64_t h = head * b.rep; h < (head + 1) * b.rep; ++h, p += tile_size, ds += tile_size) {
@@ -80,7 +80,7 @@ void query_gradient(Threads& threads, const Backward& b, double flops) {
                    const int64_t seen = b.table.tile_end(row, run.tile) - run.from;
                    for_lanes(columns, [&](int64_t j) CG_INLINE_LAMBDA { visible[j] = j < seen; });
                  });
-          tiles_wide<Chain::go_on>(isa, pairs, b.width, ds, tile_size, 1, keys, b.width, run.count, sums + first * b.width, b.width);
+          tiles_wide<Chain::go_on>(isa, pairs, b.width, ds, tile_size, 1, Dense{keys, b.width}, run.count, sums + first * b.width, b.width);
         });
         for (int64_t row = begin, i = 0; row < end; ++row)
           for (int64_t h = head * b.rep; h < (head + 1) * b.rep; ++h, ++i) std::memcpy(b.dq.row(row, h), sums + i * b.width, size_t(b.D) * 4);
@@ -131,8 +131,8 @@ void key_value_gradient(Threads& threads, const Backward& b, double flops) {
                    for_lanes(round_up(high - low, lanes),
                              [&](int64_t j) CG_INLINE_LAMBDA { visible[j] = slots[low + j] <= int32_t(row) && int32_t(row) < ends[low + j]; });
                  });
-          tiles_wide<Chain::go_on>(isa, high - low, b.width, ds, 1, tile_size, queries, b.width, pairs, dk + low * b.width, b.width);
-          tiles_wide<Chain::go_on>(isa, high - low, b.width, p, 1, tile_size, douts, b.width, pairs, dv + low * b.width, b.width);
+          tiles_wide<Chain::go_on>(isa, high - low, b.width, ds, 1, tile_size, Dense{queries, b.width}, pairs, dk + low * b.width, b.width);
+          tiles_wide<Chain::go_on>(isa, high - low, b.width, p, 1, tile_size, Dense{douts, b.width}, pairs, dv + low * b.width, b.width);
         }
         for (int64_t j = 0; j < count; ++j) {
           std::memcpy(b.dk.row(slot0 + j, head), dk + j * b.width, size_t(b.D) * 4);

@@ -24,7 +24,7 @@ void multiply(Threads& threads, const View<float>& a, const float* b, int64_t wi
     for_isa([&](auto isa) CG_INLINE_LAMBDA {
       for (int64_t task = begin; task < end; ++task) {
         const int64_t r0 = task * block, rows = std::min(block, a.n0 - r0);
-        tiles_wide<Chain::begin>(isa, rows, width, a.row(r0), a.s0, 1, b, width, a.n2, sums, width);
+        tiles_wide<Chain::begin>(isa, rows, width, a.row(r0), a.s0, 1, Dense{b, width}, a.n2, sums, width);
         for (int64_t r = 0; r < rows; ++r) finish(r0 + r, sums + r * width);
       }
     });
@@ -131,8 +131,8 @@ void ReferenceBackend::lora_gradient(Queue& queue, Tensor left_t, Tensor right_t
               b = padded;
               b_step = wide;
             }
-            if (columns <= 16) tiles<Chain::begin, 16>(isa, rows, left.row(r0) + p0, 1, left.s0, b, b_step, depth, leaf_sums, wide);
-            else tiles<Chain::begin, 32>(isa, rows, left.row(r0) + p0, 1, left.s0, b, b_step, depth, leaf_sums, wide);
+            if (columns <= 16) tiles<Chain::begin, 16>(isa, rows, left.row(r0) + p0, 1, left.s0, Dense{b, b_step}, depth, leaf_sums, wide);
+            else tiles<Chain::begin, 32>(isa, rows, left.row(r0) + p0, 1, left.s0, Dense{b, b_step}, depth, leaf_sums, wide);
             for (int64_t merged = block + 1; merged % 2 == 0; merged /= 2) join(top--);
           }
           for (; top > 1; --top) join(top);

@@ -55,9 +55,10 @@ void multiply_transposed(Threads& threads, const View<float>& dy, const Packed& 
         for (int64_t n0 = 0; n0 < w.n; n0 += depth) {
           const int64_t n = std::min(depth, w.n - n0);
           transpose_rows(dy.row(r0) + n0, dy.s0, rows, n, transposed);
-          for (int64_t p = 0; p * 32 < n; ++p)
-            tiles<Chain::go_on, 32>(isa, width, w.panel(n0 / 32 + p) + k0 * 32, 32, 1, transposed + p * 32 * 32, 32, std::min<int64_t>(32, n - p * 32), sums,
-                                    32);
+          for (int64_t p = 0; p * 32 < n; ++p) {
+            const float* panel = w.panel(n0 / 32 + p) + k0 * 32;
+            tiles<Chain::go_on, 32>(isa, width, panel, 32, 1, Dense{transposed + p * 32 * 32, 32}, std::min<int64_t>(32, n - p * 32), sums, 32);
+          }
         }
         for (int64_t r = 0; r < rows; ++r) {
           float* to = dx.row(r0 + r) + k0;

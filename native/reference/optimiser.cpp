@@ -54,20 +54,19 @@ void ReferenceBackend::adamw(Queue& queue, const AdamW& o, Tensor p_t, Tensor g_
   enqueue(queue, [&] {
     const auto p = flat(view<float>(p_t)), g = flat(view<float>(g_t)), m = flat(view<float>(m_t)), v = flat(view<float>(v_t));
     CG_INVARIANT(p.n0 == g.n0 && p.n0 == m.n0 && p.n0 == v.n0 && o.step >= 1);
-    const float decay = float(1 - double(o.lr) * double(o.weight_decay));
-    const float step_size = float(double(o.lr) / (1 - std::pow(double(o.beta1), double(o.step))));
-    const float root = float(std::sqrt(1 - std::pow(double(o.beta2), double(o.step))));
-    const float rest1 = float(1 - double(o.beta1)), rest2 = float(1 - double(o.beta2));
+    const float decay = float(1 - o.lr * o.weight_decay), step_size = float(o.lr / (1 - std::pow(o.beta1, double(o.step))));
+    const float root = float(std::sqrt(1 - std::pow(o.beta2, double(o.step)))), eps = float(o.eps), grad_scale = float(o.grad_scale);
+    const float beta1 = float(o.beta1), rest1 = float(1 - o.beta1), beta2 = float(o.beta2), rest2 = float(1 - o.beta2);
     threads_.run(p.n0, leaf, 20.0 * double(p.n0), [&](int64_t begin, int64_t end) {
       for_isa([&](auto) CG_INLINE_LAMBDA {
         float *pp = p.data, *mm = m.data, *vv = v.data;
         const float* gg = g.data;
         for (int64_t i = begin; i < end; ++i) {
-          const float gi = gg[i] * o.grad_scale;
-          const float mi = o.beta1 * mm[i] + rest1 * gi, vi = o.beta2 * vv[i] + rest2 * (gi * gi);
+          const float gi = gg[i] * grad_scale;
+          const float mi = beta1 * mm[i] + rest1 * gi, vi = beta2 * vv[i] + rest2 * (gi * gi);
           mm[i] = mi;
           vv[i] = vi;
-          pp[i] = pp[i] * decay - step_size * (mi / (__builtin_sqrtf(vi) / root + o.eps));
+          pp[i] = pp[i] * decay - step_size * (mi / (__builtin_sqrtf(vi) / root + eps));
         }
       });
     });

@@ -28,7 +28,7 @@ void multiply_panels(Threads& threads, const View<float>& x, const Packed& w, co
         const int64_t r0 = task / groups * block, rows = std::min(block, x.n0 - r0);
         const int64_t first = task % groups * panels, last = std::min(first + panels, w.panels());
         for (int64_t p = first; p < last; ++p) {
-          tiles<Chain::begin, 32>(isa, rows, x.row(r0), x.s0, 1, w.panel(p), 32, w.k, sums, 32);
+          tiles<Chain::begin, 32>(isa, rows, x.row(r0), x.s0, 1, Dense{w.panel(p), 32}, w.k, sums, 32);
           const int64_t count = std::min<int64_t>(32, w.n - p * 32);
           for (int64_t r = 0; r < rows; ++r) finish(r0 + r, p * 32, count, sums + r * 32);
         }

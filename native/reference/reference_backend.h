@@ -136,10 +136,14 @@ template <> constexpr DType dtype_of<uint64_t>() { return DType::u64; }
 template <class T>
 View<T> ReferenceBackend::view(const Tensor& t) const {
   CG_INVARIANT(t.dtype == dtype_of<T>());
-  CG_INVARIANT(t.rank >= 1 && t.rank <= 3);
+  CG_INVARIANT(t.rank >= 1 && t.rank <= 4);
   View<T> view{reinterpret_cast<T*>(bytes_of(t)), t.shape[0], 1, 1, t.strides[0], 1};
   if (t.rank == 2) view = {view.data, t.shape[0], 1, t.shape[1], t.strides[0], t.shape[1]};
   if (t.rank == 3) view = {view.data, t.shape[0], t.shape[1], t.shape[2], t.strides[0], t.strides[1]};
+  if (t.rank == 4) {  // the last two dimensions as one
+    CG_INVARIANT(t.strides[2] == t.shape[3]);
+    view = {view.data, t.shape[0], t.shape[1], t.shape[2] * t.shape[3], t.strides[0], t.strides[1]};
+  }
   return view;
 }
 

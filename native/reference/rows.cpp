@@ -58,15 +58,25 @@ void ReferenceBackend::add(Queue& queue, Tensor x_t, Tensor y_t) {
   });
 }
 
-// kv[slot[i]] = x[i].  x [R, NK, D], kv [S, NK, D]
+// kv[slot[i]] = x[i].  x [R, NK, D], kv [S, NK, D], or by pages [S / 64, NK, D, 64]: slot s is column s mod 64 of page s div 64
 void ReferenceBackend::store_kv(Queue& queue, Tensor x_t, Tensor slot_t, Tensor kv_t) {
   enqueue(queue, [&] {
     const auto x = view<float>(x_t), kv = view<float>(kv_t);
     const auto slot = view<int32_t>(slot_t);
-    CG_INVARIANT(x.n0 == slot.n0 && (x.n0 == 0 || (x.n1 == kv.n1 && x.n2 == kv.n2)));
-    check_index(slot, kv.n0, "slot");
+    const bool paged = kv_t.rank == 4;
+    CG_INVARIANT(x.n0 == slot.n0 && (x.n0 == 0 || (x.n1 == kv.n1 && (paged ? x.n2 * page_size : x.n2) == kv.n2)));
+    check_index(slot, paged ? kv.n0 * page_size : kv.n0, "slot");
     for (int64_t i = 0; i < x.n0; ++i)
-      for (int64_t h = 0; h < x.n1; ++h) std::memcpy(kv.row(slot.data[i], h), x.row(i, h), size_t(x.n2) * 4);
+      for (int64_t h = 0; h < x.n1; ++h) {
+        const float* from = x.row(i, h);
+        const int64_t at = slot.data[i];
+        if (!paged) {
+          std::memcpy(kv.row(at, h), from, size_t(x.n2) * 4);
+          continue;
+        }
+        float* column = kv.row(at / page_size, h) + at % page_size;
+        for (int64_t d = 0; d < x.n2; ++d) column[d * page_size] = from[d];
+      }
   });
 }
 

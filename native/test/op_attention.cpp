@@ -142,43 +142,49 @@ CG_TEST("attention", attention_tries) {
     });
 }
 
-// The same keys stored elsewhere, with other sequences' between them, and another order of rows: what a sampler's store is to the trainer's batch.
-CG_TEST("attention", attention_pages) {
-  point("scattered slots, shuffled rows, no lse", [&](Point& p) {
-    const Trie t = make_trie({{-1, 70, 0}, {0, 30, 0}, {0, 9, 0}});
-    const Sizes s{4, 2, 32};
-    const int64_t R = t.rows(), S = 2 * R + 3;
-    const auto q = random(R * s.heads * s.d, 1), k = random(R * s.kv_heads * s.d, 2), v = random(R * s.kv_heads * s.d, 3);
-    std::vector<int32_t> slot, order;
-    for (int64_t i = 0; i < R; ++i) {
-      slot.push_back(int32_t((i * 2 + 101) % (2 * R + 1)));  // distinct: 2R + 1 is odd
-      order.push_back(int32_t(i * 10 % R));                  // a permutation: R = 109 is prime
-    }
-    Trie elsewhere = t;
-    for (int32_t& g : elsewhere.gather) g = slot[size_t(g)];
-    for (size_t i = 0; i < size_t(R); ++i) {
-      elsewhere.position[i] = t.position[size_t(order[i])];
-      elsewhere.table[i] = t.table[size_t(order[i])];
-    }
-    const auto plain = everywhere(p, [&](Device& d) {
-      const Tensor out = d.make({R, s.heads, s.d});
-      d.backend.attention(d.queue(), d.put(q, {R, s.heads, s.d}), d.put(k, {R, s.kv_heads, s.d}), d.put(v, {R, s.kv_heads, s.d}), put(d, t), out, Tensor{},
-                          d.workspace(Op::attention, R, s.heads, s.d));
-      return d.get<float>(out);
-    });
-    const auto stored = everywhere(p, [&](Device& d) {
-      const std::vector<int64_t> store{S, s.kv_heads, s.d}, rows{R, s.heads * s.d};
-      const Tensor ks = d.make(store), vs = d.make(store), slots = d.put(slot), out = d.make(rows), shuffled = d.make(rows), back = d.make(rows),
-                   order_t = d.put(order);
-      d.backend.store_kv(d.queue(), d.put(k, {R, s.kv_heads, s.d}), slots, ks);
-      d.backend.store_kv(d.queue(), d.put(v, {R, s.kv_heads, s.d}), slots, vs);
-      d.backend.gather_rows(d.queue(), d.put(q, rows), order_t, shuffled);
-      d.backend.attention(d.queue(), shuffled.split(s.d), ks, vs, put(d, elsewhere), out.split(s.d), Tensor{}, d.workspace(Op::attention, R, s.heads, s.d));
-      d.backend.scatter_rows(d.queue(), out, order_t, back);
-      return d.get<float>(back);
-    });
-    p.same("stored elsewhere", stored, plain);
-  });
+// The same keys stored elsewhere, among other sequences', and rows in another order: what a sampler's store is to the trainer's batch.
+CG_TEST("attention", attention_stores) {
+  const Trie t = make_trie({{-1, 70, 0}, {0, 30, 0}, {0, 9, 0}});
+  const Sizes s{4, 2, 32};
+  const int64_t R = t.rows(), S = 4 * page_size;
+  const auto q = random(R * s.heads * s.d, 1), k = random(R * s.kv_heads * s.d, 2), v = random(R * s.kv_heads * s.d, 3);
+  const std::vector<int64_t> query{R, s.heads, s.d}, key{R, s.kv_heads, s.d};
+  std::vector<int32_t> order;
+  for (int64_t i = 0; i < R; ++i) order.push_back(int32_t(i * 10 % R));  // a permutation: R = 109 is prime
+
+  // Pages by position as the sampler fills them: the first branch goes on in its parent's page, the second has one of its own.
+  const auto in_pages = [&](int64_t i) { return (i < 64 ? 2 : i < 100 ? 0 : 3) * 64 + t.position[size_t(i)] % 64; };
+  const auto anywhere = [&](int64_t i) { return (i * 2 + 101) % 219; };
+  for (const bool aligned : {false, true})
+    for (const bool paged : {false, true})
+      point(std::string(aligned ? "slots in pages" : "slots anywhere") + (paged ? ", keys stored by pages" : ", keys stored by slot"), [&](Point& p) {
+        std::vector<int32_t> slot;
+        for (int64_t i = 0; i < R; ++i) slot.push_back(int32_t(aligned ? in_pages(i) : anywhere(i)));
+        Trie elsewhere = t;
+        for (int32_t& g : elsewhere.gather) g = slot[size_t(g)];
+        for (size_t i = 0; i < size_t(R); ++i) {
+          elsewhere.position[i] = t.position[size_t(order[i])];
+          elsewhere.table[i] = t.table[size_t(order[i])];
+        }
+        const auto plain = everywhere(p, [&](Device& d) {
+          const Tensor out = d.make(query);
+          d.backend.attention(d.queue(), d.put(q, query), d.put(k, key), d.put(v, key), put(d, t), out, Tensor{}, d.workspace(Op::attention, R, s.heads, s.d));
+          return d.get<float>(out);
+        });
+        const auto stored = everywhere(p, [&](Device& d) {
+          const std::vector<int64_t> rows{R, s.heads * s.d};
+          const Tensor ks = paged ? d.make({S / page_size, s.kv_heads, s.d, page_size}) : d.make({S, s.kv_heads, s.d}), vs = d.make({S, s.kv_heads, s.d});
+          const Tensor slots = d.put(slot), out = d.make(rows), shuffled = d.make(rows), back = d.make(rows), order_t = d.put(order);
+          d.backend.store_kv(d.queue(), d.put(k, key), slots, ks);
+          d.backend.store_kv(d.queue(), d.put(v, key), slots, vs);
+          d.backend.gather_rows(d.queue(), d.put(q, rows), order_t, shuffled);
+          const Tensor workspace = d.workspace(Op::attention, R, s.heads, s.d);
+          d.backend.attention(d.queue(), shuffled.split(s.d), ks, vs, put(d, elsewhere), out.split(s.d), Tensor{}, workspace);
+          d.backend.scatter_rows(d.queue(), out, order_t, back);
+          return d.get<float>(back);
+        });
+        p.same("out", stored, plain);
+      });
 }
 
 CG_TEST("attention_backward", attention_gradients) {

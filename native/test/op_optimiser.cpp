@@ -37,13 +37,13 @@ CG_TEST("optimiser", adamw_steps) {
       point("AdamW, " + std::to_string(n) + " parameters, weight decay " + std::to_string(decay), [&](Point& p) {
         const auto p0 = random(n, 1);
         const int steps = 5;
-        const double lr = 1e-2, b1 = 0.9, b2 = 0.95, eps = 1e-8, clip = 0.5;
+        const double lr = 1e-2, b1 = 0.9, b2 = 0.999, eps = 1e-8, clip = 0.5;
         const auto got = everywhere(p, [&](Device& d) {
           const Tensor ps = d.put(p0), m = d.make({n}), v = d.make({n});
           d.backend.fill(d.queue(), m, 0);
           d.backend.fill(d.queue(), v, 0);
           for (int t = 1; t <= steps; ++t)
-            d.backend.adamw(d.queue(), {float(lr), float(b1), float(b2), float(eps), decay, t, float(clip)}, ps, d.put(random(n, uint64_t(10 + t))), m, v);
+            d.backend.adamw(d.queue(), {lr, b1, b2, eps, double(decay), t, clip}, ps, d.put(random(n, uint64_t(10 + t))), m, v);
           auto all = d.get<float>(ps);
           for (const Tensor& x : {m, v}) {
             const auto more = d.get<float>(x);
@@ -67,6 +67,7 @@ CG_TEST("optimiser", adamw_steps) {
         for (int64_t i = 201; i < n; ++i)
           for (int part = 0; part < 3; ++part) want[size_t(part * n + i)] = got[size_t(part * n + i)];
         p.near("p, m, v", got, want, 3e-7);
+        for (size_t i = size_t(2 * n); i < got.size(); ++i) p.expect(std::abs(double(got[i]) - want[i]) <= 1e-6 * want[i] + 1e-12, "v is off by its 1 - beta2");
       });
 }
 
