@@ -47,6 +47,7 @@ export async function worktreeTree(source: WorktreeSource, signal?: AbortSignal)
       if (selected === 'missing') return { kind: 'missing' }
       if (selected === 'timeout') return { kind: 'timeout', lines: [], shown: 0 }
       const left = { ...query, timeoutMs: query.timeoutMs - (performance.now() - start) }
+      if (left.timeoutMs <= 0) return { kind: 'timeout', lines: [], shown: 0 }
       const literals = selected.reduce((sum, file) => sum + file.size, 0) <= scanBytes ? literalsOf(query.pattern) : undefined
       const scanned = literals && (await scanBlobs(selected, literals, left, file => blobOf(source, file), signal))
       return scanned ?? searchFiles(source, index, selected, left, signal)
