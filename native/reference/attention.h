@@ -38,12 +38,14 @@ CG_INLINE void for_each_tile(const TableView& table, int64_t begin, int64_t end,
   }
   for (int64_t tile = low; tile <= high; ++tile) {
     TileRun run{begin, begin, tile, 0, 0, nullptr};
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t from = table.tile_begin(i, tile), count = table.tile_end(i, tile) - from;
-      if (count <= 0) continue;
-      const int32_t* slots = table.slots(i, from);
+    for (int64_t i = begin; i <= end; ++i) {  // one call of body, or it would be compiled twice
+      const bool over = i == end;
+      const int64_t from = over ? 0 : table.tile_begin(i, tile), count = over ? 0 : table.tile_end(i, tile) - from;
+      if (!over && count <= 0) continue;
+      const int32_t* slots = over ? nullptr : table.slots(i, from);
       const int64_t common = std::min(count, run.count);
-      const bool joins = run.count > 0 && run.end == i && run.from == from && (slots == run.slots || std::memcmp(slots, run.slots, size_t(common) * 4) == 0);
+      const bool joins = !over && run.count > 0 && run.end == i && run.from == from &&
+                         (slots == run.slots || std::memcmp(slots, run.slots, size_t(common) * 4) == 0);
       if (!joins) {
         if (run.count > 0) body(run);
         run = {i, i, tile, from, 0, nullptr};
@@ -54,7 +56,6 @@ CG_INLINE void for_each_tile(const TableView& table, int64_t begin, int64_t end,
         run.slots = slots;
       }
     }
-    if (run.count > 0) body(run);
   }
 }
 
