@@ -50,6 +50,11 @@ export const weightedOptions = {
   epochs: option.integer(undefined, 'passes over the input; default 1, or as many as --steps need', { min: 1, metavar: 'N' }),
   batchSize: option.integer(16, 'rollouts a step', { min: 1, metavar: 'N' }),
   minReward: option.number(undefined, 'leave out rollouts with a smaller reward', { metavar: 'R' }),
+  temperature: option.number(
+    1,
+    'temperature at which text-only rollouts are learnt (others bring their own). Fitted at T > 1, what is sampled at 1 afterwards is sharper',
+    { min: 0.01, metavar: 'T' },
+  ),
   prompt: option.choice(['full', 'brief'], undefined, 'opening of text-only rollouts; default: what the model’s cg.json says', {}),
 }
 

@@ -27,7 +27,7 @@ export async function createMeasure(
   { modelDir, limits, maxRowsPerPass }: Pick<Prepared, 'modelDir' | 'limits' | 'maxRowsPerPass'>,
   { seed, upstream }: Pick<Runtime, 'seed' | 'upstream'>,
 ): Promise<Measure> {
-  const rows: RowPlan = { limits, weighted: false, minReward: undefined, tokenise: createTokenise(modelDir, undefined) }
+  const rows: RowPlan = { limits, weighted: false, minReward: undefined, temperature: 1, tokenise: createTokenise(modelDir, undefined) }
   const groups: TrainGroup[] = []
   let instances = 0
   for await (const item of readRecords(file, ['rollout', 'instance'])) {

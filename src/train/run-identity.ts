@@ -41,6 +41,7 @@ export function decidingOptions(
       ...(needsTotal(o) ? { epochs: o.epochs ?? null } : {}),
       'batch-size': o.batchSize,
       'min-reward': o.minReward ?? null,
+      temperature: o.temperature,
     }
   return {
     ...common,

@@ -36,7 +36,12 @@ export type CommonOptions = {
 }
 
 /** Of `sft` and `awr`. */
-export type WeightedOptions = CommonOptions & { epochs: number | undefined; batchSize: number; minReward?: number | undefined }
+export type WeightedOptions = CommonOptions & {
+  epochs: number | undefined
+  batchSize: number
+  minReward?: number | undefined
+  temperature: number
+}
 
 /** Of `grpo`. */
 export type PolicyOptions = CommonOptions & {

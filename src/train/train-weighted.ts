@@ -35,7 +35,8 @@ export function trainWeighted(
         if (tokens.cut) cut++
         return tokens
       }
-      const plan = { limits: prepared.limits, weighted: method === 'awr', minReward: options.minReward, tokenise }
+      const { minReward, temperature } = options
+      const plan = { limits: prepared.limits, weighted: method === 'awr', minReward, temperature, tokenise }
       yield* fill(spool, input, plan, options, runtime)
       if (cut > 0) runtime.say(`${cut} rollouts are cut where the model's context ends`)
       if (runtime.signal.aborted) return

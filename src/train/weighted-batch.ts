@@ -8,8 +8,8 @@ import { type Limits, perSpan, temperatureOf, tokenRow } from './sequence.js'
 import type { Spool, SpoolRow } from './spool.js'
 import type { Tokenise } from './tokenise.js'
 
-/** How rollouts become rows: `weights` from the records (awr), or 1 everywhere (sft). */
-export type RowPlan = { limits: Limits; weighted: boolean; minReward: number | undefined; tokenise: Tokenise }
+/** How rollouts become rows: `weights` from the records (awr), or 1 everywhere (sft); `temperature` of text-only rollouts, those with tokens bring their own. */
+export type RowPlan = { limits: Limits; weighted: boolean; minReward: number | undefined; temperature: number; tokenise: Tokenise }
 
 /**
  * A rollout as a row to imitate. Undefined: left out, because it failed, says nothing, or its reward is below the least wanted.
@@ -35,8 +35,7 @@ export async function weightedRow(item: Known<'rollout'>, plan: RowPlan): Promis
     ids: Array.from(row.ids),
     spans: Array.from(row.spans),
     weights: perSpan(plan.weighted ? weightsOf(record) : 1, row.turns, 'weights', record),
-    // text has no sampling temperature: it is learnt at 1
-    temperature: record.tokens ? temperatureOf(record) : 1,
+    temperature: record.tokens ? temperatureOf(record) : plan.temperature,
   }
 }
 

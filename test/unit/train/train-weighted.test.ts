@@ -136,6 +136,21 @@ t.test('--min-reward keeps the good ones', async t => {
   })
 })
 
+t.test('--temperature: text fitted at T is the log-prob of its tokens at T; rollouts with tokens bring their own', async t => {
+  const loss = async (input: ReturnType<typeof texts>, temperature: number) =>
+    Number((await weightedRun('sft', input, { out: join(scratchDir(t), 'o'), temperature }))[0]!.loss)
+  const { ids, spans } = createTokenise(model, undefined)(textRollout(0))
+  const scored = await loadEngine().loadModel(model, { backend: 'reference', threads: 1 })
+  for (const temperature of [1, 2]) {
+    const sequence = { ids: Int32Array.from(ids), spans: Int32Array.from(spans.flatMap(([begin, end]) => [begin, end])), temperature }
+    const { logprobs } = await scored.score({ sequences: [sequence], adapter: null })
+    const mean = -logprobs.reduce((sum, value) => sum + value, 0) / logprobs.length
+    t.ok(Math.abs((await loss(texts(1), temperature)) - mean) < 1e-5, `T = ${temperature}`)
+  }
+  const sampled = () => stream([item(madeRollout({ reward: 1 }))])
+  t.equal(await loss(sampled(), 2), await loss(sampled(), 1))
+})
+
 t.test('awr weighs each turn', async t => {
   const out = () => join(scratchDir(t), 'o')
   const once = async (method: 'sft' | 'awr', over: Made) => (await weightedRun(method, texts(2, over), { out: out() }))[0]!.loss!
