@@ -1,22 +1,24 @@
 import { parseCalls } from '../model/parse-calls.js'
+import { sha256 } from '../record/canonical.js'
 import { answerText, callText } from './call-text.js'
 import { issueClues } from './lexical-clues.js'
 import { type Ranked, rankFiles } from './lexical-rank.js'
 import { firstSearches, type Search, searchKey, secondSearches } from './lexical-search.js'
 import type { Message, Policy, TurnRequest } from './policy.js'
 
-/** Calls a turn (protocol: a turn). */
-const maxCalls = 8
+/** Searches that it knows to make at first, and again when those found nothing to rely on. */
+const mostSearches = 8
 
 /**
- * A scripted agent: takes names, paths, messages and modules from the issue, searches for all of them in one turn, goes on with the words of the issue when
- * that found nothing to rely on, and answers with the one or two files that have most evidence.
+ * A scripted agent: takes names, paths, messages and modules from the issue, searches for all of them in one turn, or in several when fewer calls are allowed,
+ * goes on with the words of the issue when that found nothing to rely on, and answers with the one or two files that have most evidence.
  *
- * It sees what a model sees, writes what a model could write and has no chance in it: a baseline, and a teacher for supervised fine-tuning.
+ * It sees what a model sees, writes what a model could write and draws nothing: a baseline, and a teacher for supervised fine-tuning. Samples of an instance after
+ * the first search in other orders, so that they also show how to go on after a search that found nothing.
  */
 export function lexicalPolicy(): Policy {
   return {
-    identity: { kind: 'lexical', name: 'lexical', revision: 2 },
+    identity: { kind: 'lexical', name: 'lexical', revision: 3 },
     tokens: false,
     scripted: true,
     submit: async request => ({ text: nextTurn(request), stop: 'stop' }),
@@ -25,19 +27,29 @@ export function lexicalPolicy(): Policy {
   }
 }
 
-function nextTurn({ instance, messages, last }: Pick<TurnRequest, 'instance' | 'messages' | 'last'>): string {
+function nextTurn({ instance, sample, messages, last, maxCalls }: TurnRequest): string {
   const clues = issueClues(instance)
   const observations = messages.filter(m => m.role === 'tool').map(m => m.content)
   const turns = messages.filter(m => m.role === 'assistant')
-  const first = firstSearches(clues, maxCalls)
-  if (turns.length === 0) return first.length > 0 && !last ? callText(first.map(s => s.call)) : answerText([], [])
+  const first = firstSearches(clues, mostSearches)
+  const second = secondSearches(clues, new Set(first.map(s => searchKey(s.call))), mostSearches)
 
-  const second = secondSearches(clues, new Set(first.map(s => searchKey(s.call))), maxCalls)
   const made = searchesMade(turns, first, second)
   const ranked = rankFiles(made, observations)
-  const unsure = ranked[0] === undefined || !ranked[0].strong
-  if (turns.length === 1 && unsure && second.length > 0 && !last) return callText(second.map(s => s.call))
-  return answer(ranked)
+  const left = [first, second].map(searches => searches.filter(s => !made.includes(s))).find(searches => searches.length > 0)
+  if (last || ranked[0]?.strong || !left || first.length === 0) return answer(ranked)
+  return callText(
+    inOrder(left, instance.instance_id, sample)
+      .slice(0, maxCalls)
+      .map(s => s.call),
+  )
+}
+
+/** Sample 0 makes the most promising searches first, each further one has an order of its own. */
+function inOrder(searches: readonly Search[], instance: string, sample: number): readonly Search[] {
+  if (sample === 0) return searches
+  const place = new Map(searches.map(s => [s, sha256(`${instance} ${sample} ${searchKey(s.call)}`)]))
+  return [...searches].sort((a, b) => (place.get(a)! < place.get(b)! ? -1 : 1))
 }
 
 /** The searches behind the calls that were made, in order, so that observations can be read against their clues. */

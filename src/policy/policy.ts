@@ -13,6 +13,8 @@ export type TurnRequest = {
   turn: number
   /** This is the last allowed turn: calls made in it will not be run. */
   last: boolean
+  /** Calls of this turn that will be run. */
+  maxCalls: number
   instance: Instance
   /** Place of the rollout in its group. */
   sample: number

@@ -91,6 +91,7 @@ async function submit(asked: Asked, state: State, turn: number, last: boolean, m
     rollout: id,
     turn,
     last,
+    maxCalls: settings.limits.maxCalls,
     instance,
     sample,
     tree,

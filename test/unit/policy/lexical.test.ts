@@ -74,7 +74,7 @@ t.test('no clues', async t => {
 
 const runner = createToolRunner({ toolset: codegrep(), cache: noCache, cores: 2 })
 
-async function play(problem_statement: string, maxTurns = 4) {
+async function play(problem_statement: string, { maxTurns = 4, maxCalls = 8, sample = 0 } = {}) {
   const policy = lexicalPolicy()
   const instance = { instance_id: 'i', repo: 'acme/lib', base_commit: 'c', problem_statement }
   const messages: Message[] = []
@@ -84,7 +84,8 @@ async function play(problem_statement: string, maxTurns = 4) {
       rollout: 'r',
       turn,
       last: turn === maxTurns - 1,
-      sample: 0,
+      maxCalls,
+      sample,
       instance,
       tree,
       messages,
@@ -120,10 +121,10 @@ t.test('a message, a frame, a word', async t => {
 })
 
 t.test('it knows when to stop: the last turn answers, whatever was found', async t => {
-  const { turns, answer } = await play('Nothing of this zzyzx is anywhere', 2)
+  const { turns, answer } = await play('Nothing of this zzyzx is anywhere', { maxTurns: 2 })
   t.equal(turns.length, 2)
   t.same(answer.files, [])
-  t.equal((await play('x_y is wrong', 1)).turns.length, 1)
+  t.equal((await play('x_y is wrong', { maxTurns: 1 })).turns.length, 1)
 })
 
 t.test('at most eight calls a turn, each different, patterns from the issue', async t => {
@@ -134,6 +135,26 @@ t.test('at most eight calls a turn, each different, patterns from the issue', as
     t.ok(calls.length > 0 && calls.length <= 8)
     t.equal(new Set(calls.map(call => JSON.stringify(call))).size, calls.length)
   }
+})
+
+t.test('fewer calls a turn: the searches go on in the next turns until one finds a definition', async t => {
+  const issue = '`no_such` and `nor_this` call parse_header, which drops a byte'
+  const patterns = (turns: string[]) =>
+    turns.slice(0, -1).map(turn => parseCalls(turn).map(call => !call.bad && Object(call.arguments).pattern))
+  const one = await play(issue, { maxCalls: 1 })
+  t.ok(patterns(one.turns).length > 1 && patterns(one.turns).every(calls => calls.length === 1))
+  t.equal(patterns(one.turns).at(-1)![0], 'parse_header')
+  t.same(one.answer.files, ['lib/header.py'])
+  t.same(patterns((await play(issue, { maxCalls: 2 })).turns).flat(), patterns((await play(issue)).turns).flat())
+})
+
+t.test('further samples search in other orders, each always in the same', async t => {
+  const issue = '`no_such`, `nor_this`, `never_this` and `none_of_it` call parse_header, which drops a byte'
+  const order = async (sample: number) => JSON.stringify((await play(issue, { sample })).turns[0])
+  const orders = await Promise.all([0, 1, 2, 3].map(order))
+  t.ok(new Set(orders).size > 2)
+  t.equal(orders[0], JSON.stringify((await play(issue)).turns[0]))
+  t.same(await Promise.all([0, 1, 2, 3].map(order)), orders)
 })
 
 t.test('twice the same', async t => t.same(await play('The gap between columns'), await play('The gap between columns')))

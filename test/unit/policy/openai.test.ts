@@ -15,6 +15,7 @@ const request = (over: Partial<TurnRequest> = {}): TurnRequest => ({
   rollout: 'ab'.repeat(32),
   turn: 0,
   last: false,
+  maxCalls: 8,
   sample: 0,
   instance: { instance_id: 'i', repo: 'r', base_commit: 'c', problem_statement: 'p' },
   tree: undefined as unknown as Tree,
