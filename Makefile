@@ -29,36 +29,50 @@ unexport npm_config_nodedir
 endif
 endif
 
-.PHONY: build modules addon typescript tests test check-slow bench golden lint clean install uninstall
+.PHONY: build modules addon programs typescript tests test check-slow bench golden lint clean install uninstall
 
-build: addon typescript
+# What does not need one another is built side by side: one compiler works on SQLite for a minute.
+MAKEFLAGS += --jobs=$(JOBS)
+
+build: modules addon typescript
 
 # Packages, exactly as locked, without their install scripts; SQLite is the one that must be compiled, from its own sources.
-modules := node_modules/.built
-modules: $(modules)
-$(modules): package-lock.json
+installed := node_modules/.installed
+$(installed): package-lock.json
 	npm ci --ignore-scripts
-	cd node_modules/better-sqlite3 && ../.bin/node-gyp rebuild --release --loglevel=warn
-	touch $@
-
-build/Makefile: binding.gyp $(modules)
-	$(bin)/node-gyp configure --release --loglevel=warn
 	touch $@
 
 # Stamps lie beside what they vouch for, so that removing that removes them.
+gyp := env -u MAKEFLAGS $(CURDIR)/$(bin)/node-gyp --release --loglevel=warn
+modules: node_modules/better-sqlite3/build/Release/.built
+node_modules/better-sqlite3/build/Release/.built: $(installed)
+	cd node_modules/better-sqlite3 && $(gyp) rebuild
+	touch $@
+
+build/Makefile: binding.gyp $(installed)
+	$(gyp) configure
+	touch $@
+
+native := $(shell find native -name '*.cpp' -o -name '*.h')
 addon: build/Release/.built
-build/Release/.built: build/Makefile $(shell find native -name '*.cpp' -o -name '*.h')
-	$(bin)/node-gyp build --release --loglevel=warn -j $(JOBS)
+build/Release/.built: build/Makefile $(native)
+	$(gyp) build --jobs=$(JOBS) cg
+	touch $@
+
+# Tests and benchmarks of the engine, after the addon: they share its objects.
+programs: build/Release/.programs
+build/Release/.programs: build/Release/.built
+	$(gyp) build --jobs=$(JOBS) native-test native-bench
 	touch $@
 
 typescript: dist/.built
-dist/.built: tsconfig.json package.json $(modules) $(shell find src -name '*.ts')
+dist/.built: tsconfig.json package.json $(installed) $(shell find src -name '*.ts')
 	$(bin)/tsc -p .
 	node dist/cli/man.js dist/man
 	touch $@
 
-tests: build build/js/.built
-build/js/.built: dist/.built test/tsconfig.json $(shell find test fixtures -maxdepth 4 -name '*.ts')
+tests: build programs build/js/.built
+build/js/.built: dist/.built test/tsconfig.json $(shell find test -name '*.ts')
 	$(bin)/tsc -p test
 	touch $@
 
@@ -70,14 +84,14 @@ check-slow: tests
 	node build/js/test/run.js --jobs 1 --slow
 
 # make bench ONLY=reference: one backend.
-bench: addon
+bench: programs
 	build/Release/native-bench $(if $(ONLY),--only $(ONLY))
 
 golden: tests
 	node build/js/test/golden/run.js fixtures/golden/engine
 	node build/js/test/golden/run.js fixtures/golden/retrieval
 
-lint: $(modules)
+lint: $(installed)
 	$(bin)/biome check
 
 # ---- demo ----
@@ -86,7 +100,7 @@ lint: $(modules)
 #   make demo SEED=N                       draws differently
 #   make demo REFRESH=1                    does everything again; otherwise what is done already is taken from the cache
 SEED ?= 0
-STEPS ?= 64
+STEPS ?= 40
 EVAL ?= fixtures/instances/heldout.ndjson
 fixture_repos := file://$(CURDIR)/build/fixtures/repos/{repo}
 SOURCE ?= $(fixture_repos)
@@ -97,24 +111,25 @@ tiny := --model fixtures/model --recipe codegrep-tiny --seed $(SEED)
 
 .PHONY: demo fixtures
 fixtures: build/fixtures/.built
-build/fixtures/.built: fixtures/build.ts $(shell find fixtures/repos fixtures/instances -type f) | tests
+build/fixtures/.built: fixtures/build.ts $(shell find fixtures/repos fixtures/instances -type f) | $(installed)
+	$(bin)/tsc -p fixtures
 	node build/js/fixtures/build.js
 	touch $@
 
 demo: export PATH := $(CURDIR)/bin:$(PATH)
 demo: export CG_CACHE := $(CURDIR)/$d/cache.sqlite
 demo: export CG_STORE := $(CURDIR)/$d/store
-demo: fixtures
+demo: build fixtures
 	$(if $(REFRESH),rm -rf $d)
 	mkdir -p $d
 	cg-worktree --source '$(fixture_repos)' fixtures/instances/train.ndjson | cg-mine gold -o $d/train.ndjson
 	cg-worktree --source '$(fixture_repos)' fixtures/instances/dev.ndjson | cg-mine gold -o $d/dev.ndjson
 	cg-worktree --source '$(SOURCE)' $(EVAL) | cg-mine gold -o $d/heldout.ndjson
-	cg-rollout --policy lexical $(caps) $d/train.ndjson | cg-reward --scheme codegrep-v3 -o $d/teacher.ndjson
+	cg-rollout --policy lexical -n 4 --max-calls 1 $(caps) $d/train.ndjson | cg-reward --scheme codegrep-v3 -o $d/teacher.ndjson
 	cg-train sft $(tiny) --min-reward 0.5 --publish $d/run-sft --resume --out $d/sft $d/teacher.ndjson -o $d/steps-sft.ndjson
 	cg-rollout --policy native:fixtures/model --on-policy $d/run-grpo $(caps) --seed $(SEED) $d/train.ndjson \
 	  | cg-reward --scheme codegrep-v3 \
-	  | cg-train grpo $(tiny) --init-adapter $d/sft --steps $(STEPS) --eval-every 10 --eval-file $d/dev.ndjson --choose best \
+	  | cg-train grpo $(tiny) --init-adapter $d/sft --steps $(STEPS) --eval-every 10 --eval-samples 4 --eval-file $d/dev.ndjson --choose best \
 	      --publish $d/run-grpo --resume --out $d/grpo -o $d/steps-grpo.ndjson
 	cg-rollout --policy bm25 $d/heldout.ndjson -o $d/rollouts-bm25.ndjson
 	cg-rollout --policy lexical $(caps) $d/heldout.ndjson -o $d/rollouts-lexical.ndjson
