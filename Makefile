@@ -100,7 +100,7 @@ lint: $(installed)
 #   make demo SEED=N                       draws differently
 #   make demo REFRESH=1                    does everything again; otherwise what is done already is taken from the cache
 SEED ?= 0
-STEPS ?= 40
+STEPS ?= 32
 EVAL ?= fixtures/instances/heldout.ndjson
 fixture_repos := file://$(CURDIR)/build/fixtures/repos/{repo}
 SOURCE ?= $(fixture_repos)
@@ -129,7 +129,7 @@ demo: build fixtures
 	cg-train sft $(tiny) --min-reward 0.5 --publish $d/run-sft --resume --out $d/sft $d/teacher.ndjson -o $d/steps-sft.ndjson
 	cg-rollout --policy native:fixtures/model --on-policy $d/run-grpo $(caps) --seed $(SEED) $d/train.ndjson \
 	  | cg-reward --scheme codegrep-v3 \
-	  | cg-train grpo $(tiny) --init-adapter $d/sft --steps $(STEPS) --eval-every 10 --eval-samples 4 --eval-file $d/dev.ndjson --choose best \
+	  | cg-train grpo $(tiny) --init-adapter $d/sft --steps $(STEPS) --eval-every 8 --eval-samples 4 --eval-file $d/dev.ndjson --choose best \
 	      --publish $d/run-grpo --resume --out $d/grpo -o $d/steps-grpo.ndjson
 	cg-rollout --policy bm25 $d/heldout.ndjson -o $d/rollouts-bm25.ndjson
 	cg-rollout --policy lexical $(caps) $d/heldout.ndjson -o $d/rollouts-lexical.ndjson
