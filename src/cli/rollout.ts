@@ -13,7 +13,8 @@ export default command({
     'A policy takes turns: it writes calls of the tools, which are run together, and sees what they gave, until it answers with files and line ranges. The ' +
       'rollouts of one instance are a group; they come in input order, adjacent, whatever runs at once.',
     'native:MODEL runs a checkpoint directory (or one in $CG_MODELS) in this process; @ADAPTER is a PEFT adapter directory. openai:URL asks a server; without ' +
-      '--tokenizer its rollouts hold text and no tokens, which cg-train grpo refuses.',
+      '--tokenizer its rollouts hold text and no tokens, which cg-train grpo refuses. lexical is a scripted agent: the samples of an instance (-n) make its ' +
+      'searches in different orders, and with a small --max-calls it shows how to go on after one that found nothing.',
     'With --on-policy DIR the steps, their size and the versions come from cg-train grpo --publish DIR; a barrier record ends each step. The same command ' +
       'goes on after any interruption.',
     'A rollout that was made before comes from the cache, with the same bytes.',

@@ -16,7 +16,7 @@ export default command({
   ],
   options: { ...commonOptions, ...weightedOptions, recipe: recipeOption('sft'), lr: option.number(2e-4, 'peak learning rate', { min: 0 }) },
   examples: [
-    ['imitate a teacher', 'cg-rollout --policy lexical instances.ndjson | cg-train sft --model MODEL --out sft --epochs 2'],
+    ['imitate a teacher', 'cg-rollout --policy lexical -n 4 --max-calls 1 instances.ndjson | cg-train sft --model MODEL --out sft'],
     ['only what scored at least 0.8', 'cg-train sft --model MODEL --out sft --min-reward 0.8 rewarded.ndjson'],
   ],
 
