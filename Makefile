@@ -106,7 +106,8 @@ EVAL ?= fixtures/instances/heldout.ndjson
 fixture_repos := file://$(CURDIR)/build/fixtures/repos/{repo}
 SOURCE ?= $(fixture_repos)
 d := build/demo
-# The fixture model knows 4,096 positions: short observations leave room for four turns.
+# The fixture model knows 4,096 positions: short observations leave room for four turns. Its teacher makes one call a turn, in four orders: what to do after a
+# search that found nothing is seldom seen otherwise.
 caps := --max-matches 8 --max-chars 600
 tiny := --model fixtures/model --recipe codegrep-tiny --seed $(SEED)
 
