@@ -28,7 +28,7 @@ struct AdapterRun {
   const Adapter* adapter;
 };
 
-/// Keys and values of all layers, [S, NK, D] each.
+/// Keys [S / page_size, NK, D, page_size] and values [S, NK, D] of all layers.
 struct KvStore {
   std::vector<Tensor> k, v;
 };

@@ -8,13 +8,25 @@ namespace {
 constexpr size_t first_pages = 64;
 static_assert(page_size == 64, "a page's places are the bits of one word");
 
-Tensor store_tensor(BufferId buffer, int64_t offset, int64_t slots, const ModelConfig& c) {
+// A store of values, [slots, NK, D].
+Tensor values_tensor(BufferId buffer, int64_t offset, int64_t slots, const ModelConfig& c) {
   Tensor t;
   t.buffer = buffer;
   t.offset = offset;
   t.rank = 3;
   t.shape = {slots, c.kv_heads, c.head_dim, 1};
   t.strides = {c.kv_size(), c.head_dim, 1, 1};
+  return t;
+}
+
+// A store of keys by pages, [pages, NK, D, page_size]: attention reads them where they lie.
+Tensor keys_tensor(BufferId buffer, int64_t offset, int64_t pages, const ModelConfig& c) {
+  Tensor t;
+  t.buffer = buffer;
+  t.offset = offset;
+  t.rank = 4;
+  t.shape = {pages, c.kv_heads, c.head_dim, page_size};
+  t.strides = {c.kv_size() * page_size, c.head_dim * page_size, page_size, 1};
   return t;
 }
 
@@ -110,12 +122,12 @@ void KvCache::grow(Queue& queue) {
   const BufferId buffer = backend.arena(2 * c.layers * bytes);
   KvStore store;
   for (int64_t l = 0; l < c.layers; ++l) {
-    store.k.push_back(store_tensor(buffer, 2 * l * bytes, slots, c));
-    store.v.push_back(store_tensor(buffer, (2 * l + 1) * bytes, slots, c));
+    store.k.push_back(keys_tensor(buffer, 2 * l * bytes, static_cast<int64_t>(pages), c));
+    store.v.push_back(values_tensor(buffer, (2 * l + 1) * bytes, slots, c));
   }
   if (old_pages > 0) {
     for (size_t l = 0; l < store.k.size(); ++l) {
-      backend.copy(queue, store_.k[l], store.k[l].rows(0, old_slots));
+      backend.copy(queue, store_.k[l], store.k[l].rows(0, static_cast<int64_t>(old_pages)));
       backend.copy(queue, store_.v[l], store.v[l].rows(0, old_slots));
     }
     backend.wait(queue);
