@@ -73,7 +73,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Family of log-prob bits, e.g. "ref-1": two backends of one kind give the same bits for the same row.
+  /// Family of log-prob bits, e.g. "ref-2": two backends of one kind give the same bits for the same row.
   virtual std::string logprob_kind() const = 0;
   /// For messages and records: device and instruction set in words.
   virtual std::string description() const = 0;

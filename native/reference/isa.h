@@ -3,7 +3,7 @@
 //   for_isa([&](auto isa) CG_INLINE_LAMBDA { … tile<isa.tile_rows, 32>(…) … });
 //
 // Everything inside must be always-inline (CG_INLINE), or it would be compiled for the baseline. The compiler vectorises over independent outputs only and
-// contracts nothing (-ffp-contract=off), so the three give the same bits; the op table runs them against each other.
+// fuses only what is written as fma (-ffp-contract=off), so the three give the same bits; the op table runs them against each other.
 #pragma once
 
 #define CG_INLINE __attribute__((always_inline)) inline
@@ -31,7 +31,7 @@ __attribute__((noinline)) void run_baseline(const F& body) { body(Baseline{}); }
 
 #ifdef __x86_64__
 template <class F>
-__attribute__((noinline, target("avx2"))) void run_avx2(const F& body) { body(Avx2{}); }
+__attribute__((noinline, target("avx2,fma"))) void run_avx2(const F& body) { body(Avx2{}); }
 template <class F>
 __attribute__((noinline, target("avx512f"))) void run_avx512(const F& body) { body(Avx512{}); }
 #endif

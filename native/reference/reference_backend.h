@@ -51,7 +51,7 @@ class ReferenceBackend final : public Backend {
   ReferenceBackend(int threads, Memory memory);
   ~ReferenceBackend() override;
 
-  std::string logprob_kind() const override { return "ref-1"; }
+  std::string logprob_kind() const override { return "ref-2"; }
   std::string description() const override;
 
   std::unique_ptr<Queue> queue() override { return std::make_unique<ReferenceQueue>(); }

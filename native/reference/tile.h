@@ -1,4 +1,4 @@
-// The one multiplication kernel: c[r][j] (+)= Σ_k a[r][k] · b[k][j], k ascending, multiply then add.
+// The one multiplication kernel: c[r][j] (+)= Σ_k a[r][k] · b[k][j], k ascending, each step one fused multiply-add.
 //
 // Each c[r][j] is one chain, whatever the number of rows, the tile's size or the split of k (a call with Chain::go_on continues what c holds). The compiler
 // keeps the tile in registers and vectorises over j.
@@ -50,9 +50,9 @@ CG_INLINE void tile(const float* __restrict a, int64_t a_row, int64_t a_step, B 
       const float x = a[r * a_row + k * a_step];
       if constexpr (L == 16) {
 #pragma GCC unroll 1  // unrolled into scalars before it is vectorised, otherwise
-        for (int j = 0; j < L; ++j) acc[r][j] += x * bk[j];
+        for (int j = 0; j < L; ++j) acc[r][j] = __builtin_fmaf(x, bk[j], acc[r][j]);
       } else {
-        for (int j = 0; j < L; ++j) acc[r][j] += x * bk[j];
+        for (int j = 0; j < L; ++j) acc[r][j] = __builtin_fmaf(x, bk[j], acc[r][j]);
       }
     }
   }

@@ -30,7 +30,7 @@ export type ModelInfo = {
   maxPositions: number
   tied: boolean
   parameters: number
-  /** Family of log-prob bits: backend kind and dtype, e.g. `ref-1/fp32`. */
+  /** Family of log-prob bits: backend kind and dtype, e.g. `ref-2/fp32`. */
   logprobKind: string
   /** Device and instruction set in words. */
   device: string

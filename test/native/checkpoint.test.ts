@@ -75,7 +75,7 @@ t.test('what info says', async t => {
     realVocab: 200,
     tied: true,
   })
-  t.match(info.logprobKind, /^ref-1\/fp32$/)
+  t.match(info.logprobKind, /^ref-2\/fp32$/)
   t.equal(info.parameters, 74480)
   t.equal((await load('fixtures/golden/engine/models/qwen2')).info.headDim, 16, 'hidden / heads where config.json has no head_dim')
 })

@@ -18,7 +18,7 @@ function rollout(step: number, sample: number, over: Made = {}) {
     id: `g${step}.${sample}`,
     group: { id: `g${step}`, size: 2, index: 0 },
     sample,
-    tokens: { ids, spans: [[6, 8, 0], [8, 10, 1]], logprobs: [-2, -2, -2, -2], logprob_kind: 'ref-1/fp32' }, // biome-ignore format: spans
+    tokens: { ids, spans: [[6, 8, 0], [8, 10, 1]], logprobs: [-2, -2, -2, -2], logprob_kind: 'ref-2/fp32' }, // biome-ignore format: spans
     advantage: sample === 0 ? 0.7 : -0.7,
     reward: sample === 0 ? 1 : 0,
     ...over,

@@ -41,7 +41,7 @@ export function madeRollout(over: Made = {}): Rollout {
         [8, 10, 1],
       ],
       logprobs: [-1, -2, -3, -4],
-      logprob_kind: 'ref-1/fp32',
+      logprob_kind: 'ref-2/fp32',
     },
     usage: { prompt: 4, generated: 4, calls: 2, turns: 2 },
     stop: 'answer',

@@ -10,7 +10,7 @@ import type { Step } from '#cg/record/schema.js'
 import { fakeRuntime, model, policyRun, scratchDir, tensors, timeless } from './in-process.js'
 import { barrier, item, type Made, madeRollout, stream } from './made-rollouts.js'
 
-const kind = 'ref-1/fp32'
+const kind = 'ref-2/fp32'
 const loaded: Model = await loadEngine().loadModel(model, { backend: 'reference', threads: 1 })
 t.teardown(() => loaded.dispose())
 t.equal(loaded.info.logprobKind, kind)
@@ -174,7 +174,7 @@ t.test('log-probs of other arithmetic are computed again with the version that s
 
   const cases: [object, RegExp][] = [
     [{ ...base, adapter_sha256: 'a'.repeat(64) }, /the adapter that sampled it \(aaaaaaaaaaaa\) is not among this run's versions/],
-    [{}, /kind other-1\/bf16, ours of ref-1\/fp32, and it does not say which model/],
+    [{}, /kind other-1\/bf16, ours of ref-2\/fp32, and it does not say which model/],
     [refused, /it was sampled from model ffffffffffff/],
   ]
   for (const [policy, message] of cases)
