@@ -41,10 +41,10 @@ export const recipes: Record<string, Recipe> = {
       lr: 3e-3,
       schedule: 'cosine',
       warmup: 0.05,
-      batchSize: 16,
+      batchSize: 8,
       epochs: 2,
       // Fitted at 1, a model that is sharper than its teacher's text would lose that when it is sampled at 1.
-      temperature: 1.3,
+      temperature: 1.8,
     },
     grpo: {
       loraRank: 16,
@@ -57,7 +57,8 @@ export const recipes: Record<string, Recipe> = {
       // With a constant rate the policy is best after some 20 steps and forgets repositories it does not see from then on.
       lr: 6e-4,
       schedule: 'linear',
-      warmup: 0,
+      // A first step at the full rate follows one or two groups, and can unlearn to search again after a search that found nothing.
+      warmup: 4,
       promptsPerStep: 8,
       samplesPerPrompt: 8,
       // A mean of rollout means punishes a long failure hardly more per token than nothing: runs that loop until the limit multiply (37 % of the
