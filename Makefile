@@ -101,7 +101,7 @@ lint: $(installed)
 #   make demo SEED=N                       draws differently
 #   make demo REFRESH=1                    does everything again; otherwise what is done already is taken from the cache
 SEED ?= 0
-STEPS ?= 32
+STEPS ?= 24
 EVAL ?= fixtures/instances/heldout.ndjson
 fixture_repos := file://$(CURDIR)/build/fixtures/repos/{repo}
 SOURCE ?= $(fixture_repos)

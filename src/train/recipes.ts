@@ -31,7 +31,7 @@ export const recipes: Record<string, Recipe> = {
     },
   },
   'codegrep-tiny': {
-    about: 'for a model of about a million parameters: a high learning rate, small steps, no KL, a loss that is a mean over tokens',
+    about: 'for a model of about a million parameters: a high learning rate, small steps, a loss that is a mean over tokens',
     sft: {
       loraRank: 16,
       loraAlpha: 32,
@@ -57,7 +57,6 @@ export const recipes: Record<string, Recipe> = {
       // With a constant rate the policy is best after some 20 steps and forgets repositories it does not see from then on.
       lr: 6e-4,
       schedule: 'linear',
-      // A first step at the full rate follows one or two groups, and can unlearn to search again after a search that found nothing.
       warmup: 4,
       promptsPerStep: 8,
       samplesPerPrompt: 8,
@@ -66,7 +65,9 @@ export const recipes: Record<string, Recipe> = {
       aggregation: 'dapo',
       epsilonLow: 0.2,
       epsilonHigh: 0.2,
-      kl: 0,
+      // Answering at once pays after a search that found something. Without this anchor some seeds unlearn to search again after one that found nothing.
+      kl: 0.02,
+      klRef: 'start',
     },
   },
   a2agent: {

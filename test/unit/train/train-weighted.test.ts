@@ -142,7 +142,7 @@ t.test('--temperature: text fitted at T is the log-prob of its tokens at T; roll
   const { ids, spans } = createTokenise(model, undefined)(textRollout(0))
   const scored = await loadEngine().loadModel(model, { backend: 'reference', threads: 1 })
   for (const temperature of [1, 2]) {
-    const sequence = { ids: Int32Array.from(ids), spans: Int32Array.from(spans.flat()), temperature }
+    const sequence = { ids: Int32Array.from(ids), spans: Int32Array.from(spans.flatMap(span => span.slice(0, 2))), temperature }
     const { logprobs } = await scored.score({ sequences: [sequence], adapter: null })
     const mean = -logprobs.reduce((sum, value) => sum + value, 0) / logprobs.length
     t.ok(Math.abs((await loss(texts(1), temperature)) - mean) < 1e-5, `T = ${temperature}`)
