@@ -55,10 +55,11 @@ CG_TEST("matmul", matmul_forward) {
           return d.get<float>(y.rows(from, to));
         };
         const auto y = everywhere(p, [&](Device& d) { return run(d, 0, s.R); });
-        auto want = product(x, s.R, s.K, s.N, [&](int64_t k, int64_t n) { return w[size_t(n * s.K + k)]; });
+        const auto right = [&](int64_t k, int64_t n) { return w[size_t(n * s.K + k)]; };
+        auto want = product(x, s.R, s.K, s.N, right);
         for (size_t i = 0; i < want.size(); ++i) want[i] += (form > 0 ? bias[i % size_t(s.N)] : 0) + (form == 2 ? before[i] : 0);
         p.near("y", y, want, 2e-6);
-        if (form == 0) p.same("chains", y, chains(x, s.R, s.K, s.N, [&](int64_t k, int64_t n) { return w[size_t(n * s.K + k)]; }));
+        if (form == 0) p.same("chains", y, chains(x, s.R, s.K, s.N, right));
         Device d(primary());
         for (const int64_t row : {int64_t{0}, s.R / 2, s.R - 1})
           if (row >= 0 && row < s.R)
@@ -79,10 +80,11 @@ CG_TEST("matmul_backward", matmul_gradient) {
           return d.get<float>(dx.rows(from, to));
         };
         const auto dx = everywhere(p, [&](Device& d) { return run(d, 0, s.R); });
-        auto want = product(dy, s.R, s.N, s.K, [&](int64_t n, int64_t k) { return w[size_t(n * s.K + k)]; });
+        const auto right = [&](int64_t n, int64_t k) { return w[size_t(n * s.K + k)]; };
+        auto want = product(dy, s.R, s.N, s.K, right);
         for (size_t i = 0; accumulate && i < want.size(); ++i) want[i] += before[i];
         p.near("dx", dx, want, 3e-6);
-        if (!accumulate) p.same("chains", dx, chains(dy, s.R, s.N, s.K, [&](int64_t n, int64_t k) { return w[size_t(n * s.K + k)]; }));
+        if (!accumulate) p.same("chains", dx, chains(dy, s.R, s.N, s.K, right));
         Device d(primary());
         for (const int64_t row : {int64_t{0}, s.R - 1})
           if (row >= 0 && row < s.R)
