@@ -63,7 +63,7 @@ export const rolloutOptions = {
   onPolicy: option.string(undefined, 'sample for a trainer that publishes in this directory: its steps, versions and sizes', {
     metavar: 'DIR',
   }),
-  wait: option.number(120, 'with --on-policy: seconds to wait for the trainer to begin', { min: 0, metavar: 'SEC', decides: false }),
+  wait: option.number(60, 'with --on-policy: seconds to wait for a trainer to show itself', { min: 0, metavar: 'SEC', decides: false }),
   dropLast: option.flag('with --on-policy: leave a last, smaller step out'),
 
   store: storeOption,

@@ -13,6 +13,7 @@ import { type Patience, type TrainerWatch, usualPatience, watchTrainer } from '.
 
 export type OnPolicyOptions = {
   dir: string
+  /** How long the trainer may take to show itself. */
   waitMs: number
   dropLast: boolean
   model: Pick<NativeModel, 'modelSha256' | 'policy'>
@@ -51,13 +52,13 @@ export async function* onPolicy(input: AsyncIterable<Item>, options: OnPolicyOpt
   if (context.signal.aborted) return
   if (!context.cleanEnd())
     throw new FatalError('E_EARLY_END', 'the instances ended early: other instances would make another run; run the pipe again')
-  const run = await waitForRun(dir, options.waitMs, clock, context.signal)
+  const trainer = watchTrainer(dir, { clock, patience, absentMs: options.waitMs, warn: context.warn })
+  const run = await waitForRun(dir, trainer.look, clock, context.signal)
   if (!run) return
   agree(run, options)
   if (items.length === 0) context.warn('no instances: nothing to sample')
 
   const committed = await newestVersion(dir)
-  const trainer = watchTrainer(dir, { clock, patience, warn: context.warn })
   const versions = policies(options, run)
   const used = new Set<Known<'instance'>>()
   const fresh = new Set<Known<'instance'>>()

@@ -22,17 +22,15 @@ export const realClock: Clock = {
     }),
 }
 
-/** DIR/run.json as soon as the trainer has written it; undefined after an abort. Throws FatalError E_NO_RUN when `waitMs` have passed without it. */
-export async function waitForRun(dir: string, waitMs: number, clock: Clock, signal: AbortSignal): Promise<RunFile | undefined> {
-  const began = clock.now()
+/**
+ * DIR/run.json as soon as the trainer has written it; undefined after an abort. How long that takes is the trainer's affair while its heart beats: `look` throws
+ * when it does not.
+ */
+export async function waitForRun(dir: string, look: () => Promise<void>, clock: Clock, signal: AbortSignal): Promise<RunFile | undefined> {
   while (!signal.aborted) {
     const run = await readJson(join(dir, 'run.json'), runFile)
     if (run) return run
-    if (clock.now() - began >= waitMs)
-      throw new FatalError(
-        'E_NO_RUN',
-        `${dir}: no run.json after ${waitMs / 1000} s: start cg-train grpo --publish ${dir}, or raise --wait`,
-      )
+    await look()
     await clock.sleep(50, signal)
   }
   return undefined

@@ -4,12 +4,12 @@ import { FatalError } from '../record/fault.js'
 import { type TrainerFile, trainerFile } from '../record/run-directory.js'
 import { type Clock, readJson } from './run-reader.js'
 
-/** How long a trainer may be silent, and how long a barrier may go unseen while the trainer waits, in ms. */
+/** How long a trainer may be silent once it was heard of, and how long a barrier may go unseen while the trainer waits, in ms. */
 export type Patience = { silentMs: number; unseenMs: number }
 export const usualPatience: Patience = { silentMs: 60_000, unseenMs: 30_000 }
 
 export type TrainerWatch = {
-  /** Looks at the heartbeat; throws FatalError E_TRAINER when there is nothing to wait for any more. */
+  /** Looks at the heartbeat; throws FatalError E_TRAINER when there is nothing to wait for any more, E_NO_RUN when nobody came. */
   look(): Promise<void>
   /** A barrier of this step was written. */
   wrote(step: number): void
@@ -18,15 +18,16 @@ export type TrainerWatch = {
 /**
  * Watches DIR/trainer.json without comparing clocks: what counts is this process's own time since it began or last saw the file change.
  *
- * A trainer that failed, is done, or is silent for a minute ends the wait; its dead pid counts only if it was seen alive, on this host. What the file said
- * at the first look may be of an earlier life and ends nothing. A barrier that is not read although the trainer waits is warned of once: something in the
- * pipe buffers.
+ * A trainer that failed, is done, or is silent for a minute ends the wait, and so does one that has not shown itself after `absentMs`; its dead pid counts
+ * only if it was seen alive, on this host. What the file said at the first look may be of an earlier life and ends nothing. A barrier that is not read although
+ * the trainer waits is warned of once: something in the pipe buffers.
  */
 export function watchTrainer(
   dir: string,
-  { clock, patience = usualPatience, warn }: { clock: Clock; patience?: Patience; warn(message: string): void },
+  { clock, patience = usualPatience, absentMs, warn }: { clock: Clock; patience?: Patience; absentMs: number; warn(message: string): void },
 ): TrainerWatch {
   let first: string | undefined
+  let heard = false
   let last: string | undefined
   let changed = clock.now()
   let alive: number | undefined
@@ -56,6 +57,7 @@ export function watchTrainer(
         changed = clock.now()
       }
       if (trainer && content !== first) {
+        heard = true
         if (trainer.state === 'failed') throw new FatalError('E_TRAINER', `${dir}: the trainer failed: see its messages`)
         if (trainer.state === 'done')
           throw new FatalError('E_TRAINER', `${dir}: the trainer is done, and a version that is waited for will not come`)
@@ -67,7 +69,12 @@ export function watchTrainer(
         unseen(trainer)
       }
       const silent = clock.now() - changed
-      if (silent >= patience.silentMs)
+      if (!heard && silent >= absentMs)
+        throw new FatalError(
+          'E_NO_RUN',
+          `${dir}: no trainer has come for ${Math.round(silent / 1000)} s: start cg-train grpo --publish ${dir}, or raise --wait`,
+        )
+      if (heard && silent >= patience.silentMs)
         throw new FatalError(
           'E_TRAINER',
           `${dir}: nothing was heard of the trainer for ${Math.round(silent / 1000)} s: run the same command again to go on`,

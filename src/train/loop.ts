@@ -67,7 +67,7 @@ export async function* trainLoop(
   const committed = session.committed
   yield* committed
   let done = committed.length
-  let rows = 0
+  let rows = session.committedRows
   let skipped = trailingSkips(committed)
   let idleSince = performance.now()
   let finished = false
@@ -79,7 +79,6 @@ export async function* trainLoop(
       continue
     }
     if (finished) continue
-    rows += next.rows
     if (next.step < committed.length) {
       compare(next, committed[next.step]!)
       // several passes over a file read its rows once
@@ -90,6 +89,7 @@ export async function* trainLoop(
           'E_DATA',
           `step ${next.step} is said to be done, and this run has ${done} steps: start the whole pipe again with the same directory`,
         )
+      rows += next.rows
       const waited = seconds(idleSince)
       heartbeat?.state('training')
       const { record, faults, stats } = await trainOne(next, session, plan, rows, waited)

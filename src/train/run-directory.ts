@@ -55,6 +55,8 @@ export type RunStart = {
   optimizer: string | undefined
   /** `step` records of the versions that stand already. */
   committed: Step[]
+  /** Rollouts that they were made from. */
+  rows: number
 }
 
 /**
@@ -78,10 +80,11 @@ export async function beginOrResume(dir: string, model: Model, wanted: RunWish, 
 
   const run = readJson(file, runFile)
   const committed = committedSteps(dir)
-  const { path, optimizer } = readVersion(dir, newest ?? 0)
+  const { path, optimizer, cursor } = readVersion(dir, newest ?? 0)
   if (newest !== undefined && newest > 0 && !existsSync(optimizer))
     throw new FatalError('E_RUN', `${optimizer} is gone, so the run cannot go on: start again in another directory`)
-  return { runId: run.run_id, adapter: await model.loadAdapter(path), optimizer: newest ? optimizer : undefined, committed }
+  const adapter = await model.loadAdapter(path)
+  return { runId: run.run_id, adapter, optimizer: newest ? optimizer : undefined, committed, rows: cursor?.rows ?? 0 }
 }
 
 /** run.json stands before version 0 does: a crash between the two is mended by making version 0 again. */

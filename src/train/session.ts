@@ -22,6 +22,8 @@ export type Session = {
   reference: Adapter | null
   /** `step` records of an earlier life of this run. */
   committed: Step[]
+  /** Rollouts that they were made from. */
+  committedRows: number
   /** The adapter of a policy that this run has made, or started from; null is the base model, undefined: not here. */
   adapterOf(policy: PolicyIdentity): Promise<Adapter | null | undefined>
   /**
@@ -70,6 +72,7 @@ export async function openSession(plan: SessionPlan): Promise<Session> {
     runId: begun.runId,
     reference,
     committed: begun.committed,
+    committedRows: begun.rows,
     async adapterOf(policy) {
       if (policy.adapter_sha256 === undefined) return null
       const known = loaded.get(policy.adapter_sha256)
@@ -115,7 +118,7 @@ async function beginUnkept(wish: RunWish, start: () => Promise<Adapter>): Promis
   const id = await inTemporary(adapter, async dir => {
     return runId({ ...wish, start_adapter_sha256: await adapterDigest(dir) })
   })
-  return { runId: id, adapter, optimizer: undefined, committed: [] }
+  return { runId: id, adapter, optimizer: undefined, committed: [], rows: 0 }
 }
 
 async function inTemporary<T>(adapter: Adapter, use: (dir: string) => Promise<T>): Promise<T> {

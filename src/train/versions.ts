@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { z } from 'zod'
 import type { Adapter } from '../engine/types.js'
 import { adapterDigest } from '../model/model-digest.js'
 import { FatalError } from '../record/fault.js'
@@ -9,15 +10,16 @@ import { step } from '../record/schema.js'
 import { sync, syncDirectory } from './durable.js'
 import { readJson } from './read-json.js'
 
-/** How far the data had been read when a version was made. */
-export type Cursor = {
+/** How far the data had been used when a version was made; the same however often the run was interrupted. */
+const cursorFile = z.object({
   /** Steps taken, this one included. */
-  steps: number
-  /** Rollouts read so far. */
-  rows: number
+  steps: z.number().int().nonnegative(),
+  /** Rollouts that came for these steps. */
+  rows: z.number().int().nonnegative(),
   /** Of the step's data: its barrier's digest where there is one. */
-  digest: string
-}
+  digest: z.string(),
+})
+export type Cursor = z.infer<typeof cursorFile>
 
 /** What a version holds beside its adapter; version 0 has neither. */
 export type VersionContent = {
@@ -66,12 +68,21 @@ export async function commitVersion(staged: string, policy: PolicyFile, content?
 }
 
 /** What stands in a committed version. Throws FatalError E_RUN that names a file that is missing or not what it should be. */
-export function readVersion(dir: string, version: number): { path: string; policy: PolicyFile; optimizer: string; record?: Step } {
+export function readVersion(
+  dir: string,
+  version: number,
+): { path: string; policy: PolicyFile; optimizer: string; record?: Step; cursor?: Cursor } {
   const path = join(dir, versionName(version))
   const policy = readJson(join(path, 'policy.json'), policyFile)
   const optimizer = join(path, optimizerFile)
   if (version === 0) return { path, policy, optimizer }
-  return { path, policy, optimizer, record: readJson(join(path, 'step.json'), step) }
+  return {
+    path,
+    policy,
+    optimizer,
+    record: readJson(join(path, 'step.json'), step),
+    cursor: readJson(join(path, 'cursor.json'), cursorFile),
+  }
 }
 
 /** Removes what a trainer that died left half-written. Only the holder of the lock may. */

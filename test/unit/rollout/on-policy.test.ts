@@ -227,7 +227,7 @@ t.test('refusals', async t => {
     await t.rejects(collect(onPolicy(from(instances('a')), { ...options, ...over }, context)), expected)
   }
   await t.test('no trainer', t =>
-    attempt(t, {}, { code: 'E_NO_RUN', message: /no run\.json after 0\.2 s: start cg-train grpo --publish/ }, null),
+    attempt(t, {}, { code: 'E_NO_RUN', message: /no trainer has come for 0 s: start cg-train grpo --publish/ }, null),
   )
   await t.test('another number of prompts', t =>
     attempt(t, { stated: { promptsPerStep: 3 } }, { name: 'UsageError', message: /--prompts-per-step 3 contradicts .*run\.json \(2\)/ }),
@@ -253,10 +253,10 @@ t.test('refusals', async t => {
     const { context, options } = fake(dir)
     await t.rejects(collect(onPolicy(from(instances('a')), options, context)), { code: 'E_OTHER_RUN' })
   })
-  await t.test('a trainer that is silent', async t => {
+  await t.test('no trainer on a run that was begun', async t => {
     const { dir } = directory(t)
-    const { context, options } = fake(dir, { patience: { silentMs: 100, unseenMs: 100 } })
-    await t.rejects(collect(onPolicy(from(instances('a')), options, context)), { code: 'E_TRAINER' })
+    const { context, options } = fake(dir)
+    await t.rejects(collect(onPolicy(from(instances('a')), options, context)), { code: 'E_NO_RUN', message: /raise --wait/ })
   })
   await t.test('run.json that is none', async t => {
     const { dir } = directory(t)

@@ -10,7 +10,11 @@ function watched(t: Test) {
   const dir = t.testdir()
   let now = 1000
   const warnings: string[] = []
-  const watch = watchTrainer(dir, { clock: { now: () => now, sleep: async () => {} }, warn: message => warnings.push(message) })
+  const watch = watchTrainer(dir, {
+    clock: { now: () => now, sleep: async () => {} },
+    absentMs: 100_000,
+    warn: message => warnings.push(message),
+  })
   let beat = 0
   const write = (fields: Partial<TrainerFile> = {}) =>
     writeFileSync(
@@ -20,7 +24,7 @@ function watched(t: Test) {
   return { watch, warnings, write, pass: (seconds: number) => (now += seconds * 1000) }
 }
 
-t.test('silence is counted from the start, and from the last change, by this process’s time', async t => {
+t.test('silence is counted from the last change, by this process’s time', async t => {
   const { watch, write, pass } = watched(t)
   pass(59)
   await watch.look()
@@ -37,10 +41,17 @@ t.test('silence is counted from the start, and from the last change, by this pro
   await t.rejects(watch.look(), { code: 'E_TRAINER', message: /nothing was heard of the trainer for 61 s/ })
 })
 
-t.test('a trainer that never comes', async t => {
-  const { watch, pass } = watched(t)
-  pass(60)
-  await t.rejects(watch.look(), { message: /nothing was heard/ })
+t.test('a trainer that never comes, though one was here before, is waited for as long as was asked', async t => {
+  const { watch, write, pass } = watched(t)
+  write()
+  await watch.look()
+  pass(99)
+  await watch.look()
+  pass(1)
+  await t.rejects(watch.look(), {
+    code: 'E_NO_RUN',
+    message: /no trainer has come for 100 s: start cg-train grpo --publish .*, or raise --wait/,
+  })
 })
 
 t.test('failed, and done', async t => {

@@ -102,6 +102,9 @@ t.test('6 steps are 3 steps, and 3 more after a resume, bit for bit', async t =>
   const resumed = await policyRun(stream(replayed, all.slice(9)), { ...options, publish: halves, resume: true }, runtime)
   t.same(resumed.map(timeless), six.map(timeless))
   t.same(tensors(halves, 'v000006'), tensors(whole, 'v000006'))
+  const cursor = (dir: string) => JSON.parse(readFileSync(join(dir, 'v000006/cursor.json'), 'utf8'))
+  t.same(cursor(halves), cursor(whole))
+  t.match(cursor(whole), { steps: 6, rows: 12 })
   t.equal(readRun(halves).run_id, readRun(whole).run_id)
   t.same(readFileSync(join(halves, 'steps.ndjson'), 'utf8').split('\n').filter(Boolean).length, 6)
 
