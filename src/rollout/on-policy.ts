@@ -1,11 +1,12 @@
+import { join } from 'node:path'
 import type { NativeModel } from '../policy/native.js'
 import type { Policy } from '../policy/policy.js'
 import { FatalError, UsageError } from '../record/fault.js'
 import type { Item, Known, Output } from '../record/item.js'
-import { type RunFile, versionName } from '../record/run-directory.js'
+import { type RunFile, runFile, versionName } from '../record/run-directory.js'
 import type { Barrier } from '../record/schema.js'
 import type { StageContext } from '../record/stage.js'
-import { type Clock, committedVersion, newestVersion, realClock, waitForRun } from './run-reader.js'
+import { type Clock, committedVersion, newestVersion, readJson, realClock, waitForRun } from './run-reader.js'
 import { type SampledGroup, type Sampler, sampleGroup } from './sample-group.js'
 import { type StepPlan, stepPlans } from './schedule.js'
 import type { RolloutSettings } from './settings.js'
@@ -79,6 +80,7 @@ export async function* onPolicy(input: AsyncIterable<Item>, options: OnPolicyOpt
     }
     yield barrier(plan, version, replayed)
     trainer.wrote(plan.step)
+    if (plan.step + 1 === schedule.steps) schedule.steps = await settledSteps(run, trainer, options, context.signal)
     context.progress(plan.step + 1, run.steps ?? undefined, `step ${plan.step} of version ${version}`)
   }
   // Nothing had to be sampled: the whole input is done, what no step has come to included.
@@ -119,6 +121,22 @@ async function* sampleStep(
     signal.removeEventListener('abort', onAbort)
     stop.abort()
   }
+}
+
+/**
+ * The steps of the run as the trainer of this life has them: it may have been told more than run.json said when it was read. Waits until the trainer has
+ * opened the run; where none comes, the run is as it stands.
+ */
+async function settledSteps(run: RunFile, trainer: TrainerWatch, { dir, waitMs, clock = realClock }: OnPolicyOptions, signal: AbortSignal) {
+  for (const began = clock.now(); !trainer.opened() && clock.now() - began < waitMs && !signal.aborted; ) {
+    await trainer.look().catch(nobodyCame)
+    await clock.sleep(25, signal)
+  }
+  return ((await readJson(join(dir, 'run.json'), runFile)) ?? run).steps
+}
+
+function nobodyCame(error: unknown): void {
+  if (!(error instanceof FatalError) || error.code !== 'E_NO_RUN') throw error
 }
 
 /** Waits until a version is committed; false after an abort. */

@@ -11,7 +11,7 @@ export type StepPlan = { step: number; prompts: { item: InstanceItem; pass: numb
 export type ScheduleOptions = {
   seed: string
   promptsPerStep: number
-  /** Steps in all, repeating the instances as often as it takes; null: one pass, the last step as small as it comes out. */
+  /** Steps in all, repeating the instances as often as it takes; null: one pass, the last step as small as it comes out. May be raised on the way. */
   steps: number | null
   /** Leave a last, smaller step out. */
   dropLast: boolean
@@ -22,15 +22,13 @@ export type ScheduleOptions = {
  *
  * The same instances give the same steps in whatever order they came in.
  */
-export function* stepPlans(
-  items: readonly InstanceItem[],
-  { seed, promptsPerStep, steps, dropLast }: ScheduleOptions,
-): Generator<StepPlan> {
+export function* stepPlans(items: readonly InstanceItem[], options: ScheduleOptions): Generator<StepPlan> {
+  const { seed, promptsPerStep, dropLast } = options
   const digests = items.map(item => instanceDigest(item.record))
   const seen = passCounter()
   let step = 0
   let prompts: StepPlan['prompts'] = []
-  for (let round = 0; items.length > 0 && (steps === null ? round === 0 : step < steps); round++) {
+  for (let round = 0; items.length > 0 && (options.steps === null ? round === 0 : step < options.steps); round++) {
     const keys = digests.map(digest => sha256(canonical([seed, round, digest])))
     const order = items.map((_, i) => i).sort((a, b) => (keys[a]! < keys[b]! ? -1 : keys[a]! > keys[b]! ? 1 : a - b))
     for (const i of order) {
@@ -38,7 +36,7 @@ export function* stepPlans(
       if (prompts.length < promptsPerStep) continue
       yield plan(step++, prompts)
       prompts = []
-      if (step === steps) return
+      if (step === options.steps) return
     }
   }
   if (prompts.length > 0 && !dropLast) yield plan(step, prompts)

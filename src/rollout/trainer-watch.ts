@@ -11,6 +11,8 @@ export const usualPatience: Patience = { silentMs: 60_000, unseenMs: 30_000 }
 export type TrainerWatch = {
   /** Looks at the heartbeat; throws FatalError E_TRAINER when there is nothing to wait for any more, E_NO_RUN when nobody came. */
   look(): Promise<void>
+  /** Has the trainer of this life opened its run? Only then run.json says what it was told. */
+  opened(): boolean
   /** A barrier of this step was written. */
   wrote(step: number): void
 }
@@ -28,6 +30,7 @@ export function watchTrainer(
 ): TrainerWatch {
   let first: string | undefined
   let heard = false
+  let opened = false
   let last: string | undefined
   let changed = clock.now()
   let alive: number | undefined
@@ -44,6 +47,7 @@ export function watchTrainer(
   }
 
   return {
+    opened: () => opened,
     wrote(step) {
       written = step
       unseenSince = undefined
@@ -58,6 +62,7 @@ export function watchTrainer(
       }
       if (trainer && content !== first) {
         heard = true
+        opened = trainer.state !== 'starting'
         if (trainer.state === 'failed') throw new FatalError('E_TRAINER', `${dir}: the trainer failed: see its messages`)
         if (trainer.state === 'done')
           throw new FatalError('E_TRAINER', `${dir}: the trainer is done, and a version that is waited for will not come`)

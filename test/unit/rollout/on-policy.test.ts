@@ -1,5 +1,6 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Policy } from '#cg/policy/policy.js'
 import { RecordFault } from '#cg/record/fault.js'
@@ -187,6 +188,43 @@ t.test('a run that is done is replayed from its barriers alone, and everything c
   )
   t.same(opened, [])
   t.equal(context.count.cached, 3)
+})
+
+/** As the trainer writes: nobody reads half of it. */
+function whole(file: string, text: string): void {
+  writeFileSync(`${file}.new`, text)
+  renameSync(`${file}.new`, file)
+}
+
+t.test('a run that is done and is to have more steps: their number is what the trainer of this life says', async t => {
+  const { dir, commit } = directory(t)
+  for (const version of [0, 1, 2, 3]) commit(version)
+  const beat = (state: string, n: number) =>
+    whole(join(dir, 'trainer.json'), JSON.stringify({ pid: process.pid, host: 'elsewhere', start: '', state, seen: 0, beat: n }))
+  beat('done', 9) // of the life before
+  const { context, options } = fake(dir, { waitMs: 60_000 })
+  let done = false
+  const lives = (async () => {
+    await sleep(100)
+    beat('starting', 1)
+    await sleep(100)
+    whole(join(dir, 'run.json'), JSON.stringify(runFile({ steps: 4 })))
+    for (let n = 2; !done; n++) {
+      beat('waiting', n)
+      await sleep(50)
+    }
+  })()
+  const all = await collect(onPolicy(from(instances('a', 'b', 'c')), options, context)).finally(() => {
+    done = true
+  })
+  await lives
+  t.match(barriers(all), [
+    { step: 0, replayed: true },
+    { step: 1, replayed: true },
+    { step: 2, replayed: true },
+    { step: 3, version: 3 },
+  ])
+  t.equal(rollouts(all).length, 4)
 })
 
 t.test('without steps: one pass, the last barrier smaller, or left out', async t => {
