@@ -3,19 +3,33 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeRepository } from '../unit/repo/make-repository.js'
+import { committedIn } from './outcome.js'
 
 /** The stages that can be killed; `all` is the machine that goes down. */
 export const victims = ['rollout', 'reward', 'train', 'all'] as const
 export type Victim = (typeof victims)[number]
 
+/** So many ms after a version stands, or after the start (−1): moments that do not depend on how busy the machine is. */
+export type Kill = { victim: Victim; version: number; afterMs: number }
+
 /** Where the instances of all pipes are, with worktrees in a store that they share. */
 export type Ground = { dir: string; instances: string; steps: number }
 
-/** How a pipe went. `struck`: the victim was alive when it was killed. */
-export type PipeEnd = { status: number | null; stdout: string; stderr: string; seconds: number; struck: boolean; hung: boolean }
+/** How a pipe went. `struck`: the victim was alive when it was killed; `noticed`: seconds from then until the last stage had ended. */
+export type PipeEnd = {
+  status: number | null
+  stdout: string
+  stderr: string
+  seconds: number
+  struck: boolean
+  noticed: number
+  hung: boolean
+}
 
 /** Nothing may take longer than this to notice that a neighbour has died, in ms. */
 export const patienceMs = 90_000
+/** No pipe takes so long, on however busy a machine. */
+const wholeMs = 900_000
 
 /** One small repository with four issues, and its worktree. */
 export async function prepareGround(dir: string, steps: number): Promise<Ground> {
@@ -53,31 +67,37 @@ export async function prepareGround(dir: string, steps: number): Promise<Ground>
  * `cg-rollout | tee | cg-reward | cg-train` on a directory of its own: the run in `place`/run, the adapter in `place`/out, what was sampled in
  * `place`/sampled.ndjson, the cache in `place`/cache.db. With `lag` 0 the trainer also measures: that pipe is nested in it.
  *
- * `kill` ends a stage by SIGKILL so many ms after the start.
+ * `kill` ends a stage by SIGKILL.
  */
-export async function runPipe(ground: Ground, place: string, lag: number, kill?: { victim: Victim; afterMs: number }): Promise<PipeEnd> {
+export async function runPipe(ground: Ground, place: string, lag: number, kill?: Kill): Promise<PipeEnd> {
   mkdirSync(place, { recursive: true })
   const began = performance.now()
   const { group, done } = bash(pipeline(ground, place, lag), ground.dir, join(place, 'cache.db'))
   let struck = false
-  const strike = async () => {
-    if (!kill) return
-    await sleep(kill.afterMs)
-    struck = kill.victim === 'all' ? signal(-group) : signal(pidOf(place, kill.victim))
-  }
-  const killing = strike()
+  let struckAt = began
+  let ended = false
   let hung = false
-  const limit = setTimeout(
-    () => {
+  const giveUp = (ms: number) =>
+    setTimeout(() => {
       hung = true
       signal(-group)
-    },
-    (kill?.afterMs ?? 0) + patienceMs,
-  )
+    }, ms)
+  let limit = giveUp(wholeMs)
+  const strike = async ({ victim, version, afterMs }: Kill) => {
+    while (version >= 0 && committedIn(place) < version && !ended) await sleep(5)
+    await sleep(afterMs)
+    struck = victim === 'all' ? signal(-group) : signal(pidOf(place, victim))
+    struckAt = performance.now()
+    clearTimeout(limit)
+    limit = giveUp(patienceMs)
+  }
+  const killing = kill && strike(kill)
   const end = await done
-  clearTimeout(limit)
+  const now = performance.now()
+  ended = true
   await killing
-  return { ...end, seconds: (performance.now() - began) / 1000, struck, hung }
+  clearTimeout(limit)
+  return { ...end, seconds: (now - began) / 1000, struck, noticed: Math.max(0, now - struckAt) / 1000, hung }
 }
 
 function pipeline({ instances, steps }: Ground, place: string, lag: number): string {

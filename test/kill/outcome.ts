@@ -47,11 +47,11 @@ export function differences(whole: Outcome, again: Outcome): string[] {
   return found
 }
 
-/** How many steps are committed in a run directory. */
+/** The newest version in a run directory; −1: none. */
 export function committedIn(place: string): number {
   const dir = join(place, 'run')
   const names = existsSync(dir) ? readdirSync(dir) : []
-  return Math.max(0, ...names.flatMap(name => (/^v\d+$/.test(name) ? [Number(name.slice(1))] : [])))
+  return Math.max(-1, ...names.flatMap(name => (/^v\d+$/.test(name) ? [Number(name.slice(1))] : [])))
 }
 
 function filesIn(place: string, dir: string): Record<string, string> {

@@ -65,10 +65,11 @@ async function attempt(ground: Ground, { lag, victim, n }: Wanted): Promise<Tria
   const whole = wholes.get(lag)!
   const draw = random(Number(values.seed) * 1_000_003 + lag * 10_007 + victims.indexOf(victim) * 1009 + n)
   for (let tries = 0; ; tries++) {
-    const afterMs = Math.round((draw.below(1000) / 1000) * whole.seconds * 1000)
-    const name = `lag ${lag}, ${victim} killed after ${afterMs} ms (${n}.${tries})`
+    const version = draw.below(ground.steps + 1) - 1
+    const afterMs = draw.below(Math.ceil((1300 * whole.seconds) / (ground.steps + 1)))
+    const name = `lag ${lag}, ${victim} killed ${afterMs} ms after ${version < 0 ? 'the start' : `version ${version}`} (${n}.${tries})`
     const place = join(dir, `${lag}-${victim}-${n}-${tries}`)
-    const killed = await runPipe(ground, place, lag, { victim, afterMs })
+    const killed = await runPipe(ground, place, lag, { victim, version, afterMs })
     if (!killed.struck && tries < 20) continue // it had not begun, or had ended
     const wrong: string[] = []
     if (!killed.struck) wrong.push('never alive when it was to be killed')
@@ -76,7 +77,7 @@ async function attempt(ground: Ground, { lag, victim, n }: Wanted): Promise<Tria
     if (killed.status === 0) wrong.push('the killed pipe ended with status 0')
     const orphans = await orphansOf(place)
     if (orphans.length > 0) wrong.push(`left running: ${orphans.join(', ')}`)
-    const committed = committedIn(place)
+    const committed = Math.max(0, committedIn(place))
 
     const late = n < Number(values.late)
     if (late) await sleep(lateMs)
@@ -86,6 +87,6 @@ async function attempt(ground: Ground, { lag, victim, n }: Wanted): Promise<Tria
     else wrong.push(...differences(whole.outcome, outcomeOf(place, again.stdout)))
     if (wrong.length === 0) rmSync(place, { recursive: true, force: true })
     const cached = Number(/cg-rollout: .* (\d+) cached/.exec(again.stderr)?.[1] ?? 0)
-    return { name, lag, victim, late, committed, redone: ground.steps - committed, cached, noticed: killed.seconds - afterMs / 1000, wrong }
+    return { name, lag, victim, late, committed, redone: ground.steps - committed, cached, noticed: killed.noticed, wrong }
   }
 }
