@@ -63,7 +63,7 @@ build/Release/.built: build/Makefile $(native)
 # Tests and benchmarks of the engine, after the addon: they share its objects.
 programs: build/Release/.programs
 build/Release/.programs: build/Release/.built
-	$(gyp) build --jobs=$(JOBS) native-test native-bench
+	$(gyp) build --jobs=$(JOBS) native-test native-bench failing-disk
 	touch $@
 
 typescript: dist/.built

@@ -1,5 +1,5 @@
-# The native engine: cg_core (all that is not a backend, without a Node header), cg_reference (the reference backend), cg.node around them, and two programs,
-# native-test and native-bench. Time is spent in the backend's kernels alone, so the rest is compiled at -O1, a third faster.
+# The native engine: cg_core (all that is not a backend, without a Node header), cg_reference (the reference backend), cg.node around them, and for tests two
+# programs, native-test and native-bench, and a disk that fails. Time is spent in the backend's kernels alone, so the rest is compiled at -O1, a third faster.
 # The reference backend is IEEE arithmetic: no -ffast-math, and no contraction, or its instruction sets would differ in bits (native/core/numerics.md).
 {
   'target_defaults': {
@@ -119,6 +119,13 @@
       'dependencies': ['cg_core'],
       'libraries': ['-pthread'],
       'sources': ['native/test/bench.cpp']
+    },
+    {
+      # preloaded by tests into a process whose disk is to fail
+      'target_name': 'failing-disk',
+      'type': 'loadable_module',
+      'libraries': ['-ldl'],
+      'sources': ['native/test/failing_disk.cpp']
     }
   ]
 }
