@@ -1,13 +1,15 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, unlinkSync, write } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, write } from 'node:fs'
 import { dirname } from 'node:path'
 import { FatalError } from '../record/fault.js'
+import { sweepTemporaries, temporaryName } from '../record/temporary.js'
+import { writeFailure } from '../record/write-failure.js'
 
 export type Sink = {
   /** Takes bytes to write; resolves when there is room for more. Throws ReaderGone, or FatalError E_WRITE. */
   write(bytes: string | Uint8Array): Promise<void> | undefined
   /** Waits until everything is written. */
   drain(): Promise<void>
-  /** After a drain: makes FILE appear when all is well; keeps what there is under another name, which it returns, when not. */
+  /** After a drain: makes FILE appear when all is well; keeps what there is under another name, which it returns, when not. Throws FatalError E_WRITE. */
   finish(ok: boolean): string | undefined
 }
 
@@ -28,7 +30,8 @@ export function openSink(file: string | undefined): Sink {
     const { write, drain } = writer(1, 'standard output')
     return { write, drain, finish: () => undefined }
   }
-  const partial = `${file}.${process.pid}.tmp`
+  sweepTemporaries(file)
+  const partial = temporaryName(file)
   const fd = opened(partial, file)
   const { write, drain, written } = writer(fd, file)
   return {
@@ -41,16 +44,15 @@ export function openSink(file: string | undefined): Sink {
         if (ok) {
           renameSync(partial, file)
           syncDirectory(dirname(file))
-          return undefined
+        } else if (written() > 0) {
+          renameSync(partial, `${file}.partial`)
+          return `${file}.partial`
         }
-        if (written() === 0) {
-          unlinkSync(partial)
-          return undefined
-        }
-        renameSync(partial, `${file}.partial`)
-        return `${file}.partial`
+        return undefined
       } catch (error) {
-        throw failure(error as NodeJS.ErrnoException, file)
+        throw writeFailure(error, file)
+      } finally {
+        removeQuietly(partial) // a disk that is full every night must not fill up with these
       }
     },
   }
@@ -76,7 +78,7 @@ function writer(fd: number, name: string) {
         await writeAll(fd, bytes)
         written += bytes.length
       } catch (error) {
-        failed = (error as NodeJS.ErrnoException).code === 'EPIPE' ? new ReaderGone() : failure(error as NodeJS.ErrnoException, name)
+        failed = (error as NodeJS.ErrnoException).code === 'EPIPE' ? new ReaderGone() : (writeFailure(error, name) as Error)
       }
     }
     active = undefined
@@ -119,18 +121,16 @@ function opened(partial: string, file: string): number {
   try {
     return openSync(partial, 'w')
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    const why =
-      code === 'ENOENT' && !existsSync(dirname(file)) ? 'there is no such directory: make it first' : `cannot be written (${message})`
-    throw new FatalError('E_WRITE', `${file}: ${why}`)
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT' && !existsSync(dirname(file)))
+      throw new FatalError('E_WRITE', `${file}: there is no such directory: make it first`)
+    throw writeFailure(error, file)
   }
 }
 
-function failure({ code, message }: NodeJS.ErrnoException, name: string): FatalError {
-  return new FatalError(
-    'E_WRITE',
-    `${name}: ${code === 'ENOSPC' ? 'no space left on the device: free some' : `cannot be written (${message})`}`,
-  )
+function removeQuietly(file: string): void {
+  try {
+    rmSync(file, { force: true })
+  } catch {}
 }
 
 function syncDirectory(directory: string): void {
