@@ -25,7 +25,7 @@ export function createMessages({ name, quiet, verbose, progress, color }: Messag
   const rewrites = process.stderr.isTTY === true
   const shows = progress === 'always' || (progress === 'auto' && rewrites && !quiet)
   let shown = false
-  let last = 0
+  let last = Number.NEGATIVE_INFINITY // by a clock that nobody sets
   // a standard error that goes away takes nothing else with it
   process.stderr.on('error', () => {})
 
@@ -54,8 +54,8 @@ export function createMessages({ name, quiet, verbose, progress, color }: Messag
       if (stack && verbose >= 2 && error instanceof Error) process.stderr.write(`${error.stack}\n`)
     },
     progress: (done, total, words = '') => {
-      if (!shows || Date.now() - last < (rewrites ? refreshMs : 5 * refreshMs)) return
-      last = Date.now()
+      if (!shows || performance.now() - last < (rewrites ? refreshMs : 5 * refreshMs)) return
+      last = performance.now()
       const text = `${name}: ${done}${total === undefined ? '' : ` of ${total}`}${words ? `, ${words}` : ''}`
       if (rewrites) process.stderr.write(`\r${text.slice(0, (process.stderr.columns ?? columns) - 1)}\x1b[K`)
       else process.stderr.write(`${text}\n`)
