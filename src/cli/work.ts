@@ -101,6 +101,7 @@ export async function work(
       if (!aboutStream.has(record.kind ?? '') && output.kind !== 'foreign') context.count.out++
     }
   })
+  await attempt(() => context.cache.flush()) // before `end` says ok: work that the cache could not keep is a failure
   reading.abort()
   const gone = () => failure instanceof ReaderGone || stop.signal.reason instanceof ReaderGone
   if (speaks && !gone()) {
