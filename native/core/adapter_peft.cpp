@@ -121,7 +121,7 @@ void save_adapter(const Adapter& adapter, const std::string& dir) {
   const std::vector<float> values = adapter.download(*queue);
   std::vector<NamedTensor> tensors;
   for (const Factor& f : adapter.layout().factors()) tensors.push_back({f.name, {f.rows, f.columns}, values.data() + f.offset});
-  write_safetensors(dir + "/adapter_model.safetensors", tensors, {{"format", "pt"}}, "E_ADAPTER");
+  write_safetensors(dir + "/adapter_model.safetensors", tensors, {{"format", "pt"}});
 
   const LoraConfig& c = adapter.config();
   std::string targets;
@@ -134,7 +134,7 @@ void save_adapter(const Adapter& adapter, const std::string& dir) {
       number_text(c.alpha) + ",\n  \"lora_dropout\": 0.0,\n  \"modules_to_save\": null,\n  \"peft_type\": \"LORA\",\n  \"r\": " + std::to_string(c.rank) +
       ",\n  \"target_modules\": [" + targets +
       "],\n  \"task_type\": \"CAUSAL_LM\",\n  \"use_dora\": false,\n  \"use_rslora\": " + (c.rslora ? "true" : "false") + "\n}\n";
-  write_file_atomic(dir + "/adapter_config.json", json, "E_ADAPTER");
+  write_file_atomic(dir + "/adapter_config.json", json);
 }
 
 }  // namespace cg

@@ -18,6 +18,20 @@ namespace {
   throw Error(code, path + ": cannot " + doing + ": " + std::strerror(errno));
 }
 
+// What a person can do, in the words of src/record/write-failure.ts.
+std::string advice(int error, const char* doing) {
+  switch (error) {
+    case ENOSPC: return "no space left on the device: free some";
+    case EDQUOT: return "the disk quota is used up: free some space";
+    case EROFS: return "the file system is read-only: mount it writable, or name another place";
+    case EIO: return "the disk failed (EIO): see the system log, and run it again";
+    case EACCES:
+    case EPERM: return "permission denied: make it writable, or name another place";
+    case ENOENT: return "its directory is not there: make it, and run it again";
+    default: return std::string("cannot ") + doing + ": " + std::strerror(error) + ": name another place";
+  }
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path, const std::string& code) {
@@ -56,7 +70,7 @@ bool file_exists(const std::string& path) {
   return std::filesystem::is_regular_file(path, error);
 }
 
-AtomicFile::AtomicFile(const std::string& path, const std::string& code) : path_(path), temporary_(path + ".tmp." + std::to_string(::getpid())), code_(code) {
+AtomicFile::AtomicFile(const std::string& path) : path_(path), temporary_(path + ".tmp." + std::to_string(::getpid())) {
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) fail("create");
 }
@@ -67,7 +81,10 @@ AtomicFile::~AtomicFile() {
   ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::fail(const char* doing) const { fail_with_errno(temporary_, doing, code_); }
+void AtomicFile::fail(const char* doing) const {
+  const int error = errno;
+  throw Error("E_WRITE", path_ + ": " + advice(error, doing));
+}
 
 void AtomicFile::write(const void* bytes, size_t size) {
   const char* at = static_cast<const char*>(bytes);
@@ -82,13 +99,18 @@ void AtomicFile::write(const void* bytes, size_t size) {
 
 void AtomicFile::commit() {
   if (::fsync(fd_) != 0) fail("sync");
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename into place");
-  ::close(fd_);
+  const int closed = ::close(fd_);  // a file system over the network may say only now that there is no room
   fd_ = -1;
+  if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary_.c_str());
+    errno = error;
+    fail(closed != 0 ? "close" : "rename into place");
+  }
 }
 
-void write_file_atomic(const std::string& path, std::string_view text, const std::string& code) {
-  AtomicFile file(path, code);
+void write_file_atomic(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
   file.write(text.data(), text.size());
   file.commit();
 }

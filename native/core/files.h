@@ -30,9 +30,10 @@ std::string read_file(const std::string& path, const std::string& code);
 bool file_exists(const std::string& path);
 
 /// Collects a file under a temporary name beside the real one; `commit` syncs it and renames it into place, so a reader sees the old file or the whole new one.
+/// Throws cg::Error E_WRITE that names the real file.
 class AtomicFile {
  public:
-  AtomicFile(const std::string& path, const std::string& code);
+  explicit AtomicFile(const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -43,10 +44,10 @@ class AtomicFile {
  private:
   [[noreturn]] void fail(const char* doing) const;
 
-  std::string path_, temporary_, code_;
+  std::string path_, temporary_;
   int fd_ = -1;
 };
 
-void write_file_atomic(const std::string& path, std::string_view text, const std::string& code);
+void write_file_atomic(const std::string& path, std::string_view text);
 
 }  // namespace cg

@@ -142,8 +142,7 @@ const StoredTensor* Safetensors::find(std::string_view name) const {
   return nullptr;
 }
 
-void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const std::vector<std::pair<std::string, std::string>>& metadata,
-                       const std::string& code) {
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const std::vector<std::pair<std::string, std::string>>& metadata) {
   std::string header = "{";
   if (!metadata.empty()) {
     header += "\"__metadata__\":{";
@@ -172,7 +171,7 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
 
   unsigned char length[8];
   for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(static_cast<uint64_t>(header.size()) >> (8 * i));
-  AtomicFile file(path, code);
+  AtomicFile file(path);
   file.write(length, 8);
   file.write(header.data(), header.size());
   for (const NamedTensor& t : tensors) {

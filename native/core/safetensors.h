@@ -59,8 +59,7 @@ struct NamedTensor {
   const float* data = nullptr;
 };
 
-/// Writes fp32 tensors in the given order, the data beginning at a multiple of 8; the file appears whole or not at all. Errors have the given code.
-void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const std::vector<std::pair<std::string, std::string>>& metadata,
-                       const std::string& code);
+/// Writes fp32 tensors in the given order, the data beginning at a multiple of 8; the file appears whole or not at all. Throws cg::Error E_WRITE.
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const std::vector<std::pair<std::string, std::string>>& metadata);
 
 }  // namespace cg

@@ -22,7 +22,7 @@ void Trainer::save_state(const std::string& path) {
   std::vector<NamedTensor> tensors;
   for (const auto& [prefix, values] : {std::pair("m.", &m), std::pair("v.", &v)})
     for (const Factor& f : adapter_->layout().factors()) tensors.push_back({prefix + f.name, {f.rows, f.columns}, values->data() + f.offset});
-  write_safetensors(path, tensors, {{"format", format}, {"step", std::to_string(state_.step)}}, "E_STATE");
+  write_safetensors(path, tensors, {{"format", format}, {"step", std::to_string(state_.step)}});
 }
 
 void Trainer::load_state(const std::string& path) {

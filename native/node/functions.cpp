@@ -69,7 +69,7 @@ Napi::Value write_safetensors(const Napi::CallbackInfo& call) {
       const Napi::Array keys = o.GetPropertyNames();
       for (uint32_t i = 0; i < keys.Length(); ++i) metadata.emplace_back(keys.Get(i).ToString(), o.Get(keys.Get(i)).ToString());
     }
-    cg::write_safetensors(call[0].ToString(), tensors, metadata, "E_CHECKPOINT");
+    cg::write_safetensors(call[0].ToString(), tensors, metadata);
     return env.Undefined();
   });
 }
