@@ -1,27 +1,38 @@
-import { closeSync, fsyncSync, openSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { temporaryName } from '../record/temporary.js'
+import { writing } from '../record/write-failure.js'
 
-/** Writes a small file so that it is whole after any crash: a temporary name, fsync, rename, fsync of the directory. */
+/** Writes a small file so that it is whole after any crash: a temporary name, fsync, rename, fsync of the directory. Throws FatalError E_WRITE. */
 export function writeDurably(file: string, text: string): void {
-  const fresh = `${file}.${process.pid}.new`
-  writeFileSync(fresh, text)
-  sync(fresh)
-  renameSync(fresh, file)
-  sync(dirname(file))
+  const fresh = temporaryName(file)
+  writing(file, () => {
+    try {
+      writeFileSync(fresh, text)
+      sync(fresh)
+      renameSync(fresh, file)
+    } catch (error) {
+      rmSync(fresh, { force: true })
+      throw error
+    }
+    sync(dirname(file))
+  })
 }
 
-/** Flushes every file of a directory, then the directory itself, to the disk. */
+/** Flushes every file of a directory, then the directory itself, to the disk. Throws FatalError E_WRITE. */
 export function syncDirectory(dir: string): void {
   for (const entry of readdirSync(dir, { withFileTypes: true })) if (entry.isFile()) sync(join(dir, entry.name))
   sync(dir)
 }
 
-/** fsync(2) of a file or directory by name. */
+/** fsync(2) of a file or directory by name. Throws FatalError E_WRITE. */
 export function sync(path: string): void {
-  const fd = openSync(path, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
+  writing(path, () => {
+    const fd = openSync(path, 'r')
+    try {
+      fsyncSync(fd)
+    } finally {
+      closeSync(fd)
+    }
+  })
 }

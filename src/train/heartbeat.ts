@@ -2,6 +2,7 @@ import { renameSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { TrainerFile, TrainerState } from '../record/run-directory.js'
+import { writing } from '../record/write-failure.js'
 
 const everyMs = 5000
 
@@ -12,7 +13,11 @@ export type Heartbeat = {
   stop(state: 'done' | 'failed'): void
 }
 
-/** Rewrites DIR/trainer.json every 5 s and at every change, so that the rollout stage knows that somebody trains, and what it waits for. */
+/**
+ * Rewrites DIR/trainer.json every 5 s and at every change, so that the rollout stage knows that somebody trains, and what it waits for.
+ *
+ * Throws FatalError E_WRITE when it cannot be written at the start; later ones are passed over.
+ */
 export function startHeartbeat(dir: string): Heartbeat {
   const file = join(dir, 'trainer.json')
   const now: TrainerFile = { pid: process.pid, host: hostname(), start: new Date().toISOString(), state: 'starting', seen: 0, beat: 0 }
@@ -22,7 +27,7 @@ export function startHeartbeat(dir: string): Heartbeat {
     writeFileSync(fresh, `${JSON.stringify(now)}\n`)
     renameSync(fresh, file)
   }
-  beat()
+  writing(file, beat)
   // A disk that is full for a while must not end a training run by its heartbeat: the next commit says so.
   const tryBeat = () => {
     try {

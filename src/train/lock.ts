@@ -1,13 +1,15 @@
 import { linkSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { FatalError } from '../record/fault.js'
+import { temporaryName } from '../record/temporary.js'
+import { writeFailure } from '../record/write-failure.js'
 import { readHolder, stateOf, thisProcess } from '../repo/holder.js'
 
 /**
  * Takes the lock of a run directory: one writer at a time. Gives the function that releases it.
  *
  * `DIR/lock` names its holder's host, process and start. A holder that has died is replaced; one that lives, or whose host cannot be seen from here, refuses
- * with FatalError E_LOCK. The file appears complete or not at all: link(2) of a finished file fails when the name is taken.
+ * with FatalError E_LOCK; one that cannot be written is E_WRITE. The file appears complete or not at all: link(2) of a finished file fails when the name is taken.
  */
 export function lockRunDirectory(dir: string): () => void {
   const file = join(dir, 'lock')
@@ -15,17 +17,21 @@ export function lockRunDirectory(dir: string): () => void {
     breakDead(dir, file)
     if (!take(file)) throw held(dir, file)
   }
-  return () => rmSync(file, { force: true })
+  return () => {
+    try {
+      rmSync(file, { force: true })
+    } catch {} // of a disk that has become read-only: the next one replaces the lock of a dead process
+  }
 }
 
 function take(file: string): boolean {
-  const complete = `${file}.${process.pid}.new`
-  writeFileSync(complete, `${JSON.stringify({ ...thisProcess(), since: new Date().toISOString() })}\n`)
+  const complete = temporaryName(file)
   try {
+    writeFileSync(complete, `${JSON.stringify({ ...thisProcess(), since: new Date().toISOString() })}\n`)
     linkSync(complete, file)
     return true
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw writeFailure(error, file)
     return false
   } finally {
     rmSync(complete, { force: true })

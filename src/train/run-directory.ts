@@ -1,16 +1,17 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { Adapter, Model } from '../engine/types.js'
 import { FatalError, UsageError } from '../record/fault.js'
 import { type RunFile, runFile, versionName } from '../record/run-directory.js'
 import type { Step } from '../record/schema.js'
-import { syncDirectory, writeDurably } from './durable.js'
+import { writing } from '../record/write-failure.js'
+import { sync, syncDirectory, writeDurably } from './durable.js'
 import { type Heartbeat, startHeartbeat } from './heartbeat.js'
 import { lockRunDirectory } from './lock.js'
 import { readJson } from './read-json.js'
 import { refuseOtherOptions, runId } from './run-identity.js'
 import { committedSteps } from './step-log.js'
-import { commitVersion, readVersion, removeUnfinished, stageVersion, versionsIn } from './versions.js'
+import { commitVersion, isUnfinished, readVersion, removeUnfinished, stageVersion, versionsIn } from './versions.js'
 
 /** A run directory that is ours to write. */
 export type HeldDirectory = { dir: string; heartbeat: Heartbeat; release(): void }
@@ -18,20 +19,25 @@ export type HeldDirectory = { dir: string; heartbeat: Heartbeat; release(): void
 /**
  * Takes a run directory for this process: made if need be, locked, cleared of what a dead trainer left half-written, its heartbeat started.
  *
- * Throws UsageError for one that holds something, without `resume`; FatalError E_LOCK while another process trains in it.
+ * Throws UsageError for one that holds something, without `resume`; FatalError E_LOCK while another process trains in it, E_WRITE when it cannot be written.
  */
 export function holdRunDirectory(dir: string, resume: boolean): HeldDirectory {
   if (existsSync(dir)) refuseFile('--publish', dir)
-  mkdirSync(dir, { recursive: true })
+  writing(dir, () => mkdirSync(dir, { recursive: true }))
   const begun = existsSync(join(dir, 'run.json'))
-  const others = readdirSync(dir).filter(name => !/^(lock|trainer\.json)/.test(name))
+  const others = readdirSync(dir).filter(name => !/^(lock|lock\.break|trainer\.json)$/.test(name) && !isUnfinished(name))
   if (!resume && (begun || others.length > 0))
     throw new UsageError(`${dir} is not empty: add --resume to go on with the run in it, or name another directory`)
-  if (resume && !begun && others.some(name => !name.startsWith('.')))
-    throw new UsageError(`${dir} holds ${others[0]}, and no run: name another directory`)
+  const foreign = others.find(name => !name.startsWith('.'))
+  if (resume && !begun && foreign !== undefined) throw new UsageError(`${dir} holds ${foreign}, and no run: name another directory`)
   const unlock = lockRunDirectory(dir)
-  removeUnfinished(dir)
-  return { dir, heartbeat: startHeartbeat(dir), release: unlock }
+  try {
+    removeUnfinished(dir)
+    return { dir, heartbeat: startHeartbeat(dir), release: unlock }
+  } catch (error) {
+    unlock()
+    throw error
+  }
 }
 
 /** What run.json is to say, but for what only the start adapter tells. */
@@ -100,19 +106,48 @@ async function makeVersion0(dir: string, wanted: RunWish, start: () => Promise<A
   await commitVersion(staged, { run_id: run.run_id, version: 0, sha256 })
 }
 
-/** Puts the adapter of a version (or an adapter as it is) at `out`, replacing one that stands there: whole or not at all. */
+/**
+ * Puts an adapter at `out`, whole or not at all. One that stands there is moved aside until the new one stands, and comes back if it does not; after a crash
+ * between the two, `checkOut` of the next run brings it back.
+ */
 export async function placeAdapter(out: string, adapter: Adapter): Promise<void> {
-  const fresh = `${out.replace(/\/+$/, '')}.unfinished`
-  rmSync(fresh, { recursive: true, force: true })
-  mkdirSync(fresh, { recursive: true })
-  await adapter.save(fresh)
-  syncDirectory(fresh)
-  if (existsSync(out)) rmSync(out, { recursive: true, force: true })
-  renameSync(fresh, out)
+  const { fresh, replaced } = besides(out)
+  try {
+    writing(fresh, () => {
+      rmSync(fresh, { recursive: true, force: true })
+      mkdirSync(fresh, { recursive: true })
+    })
+    await adapter.save(fresh)
+    syncDirectory(fresh)
+    writing(out, () => exchange(fresh, out, replaced))
+  } catch (error) {
+    if (existsSync(fresh)) writing(fresh, () => rmSync(fresh, { recursive: true, force: true }))
+    throw error
+  }
+  sync(dirname(resolve(out)))
+  writing(replaced, () => rmSync(replaced, { recursive: true, force: true }))
 }
 
-/** Throws UsageError when `out` holds something that is no adapter: it would be lost at the end. */
+function exchange(fresh: string, out: string, replaced: string): void {
+  rmSync(replaced, { recursive: true, force: true })
+  if (existsSync(out)) renameSync(out, replaced)
+  try {
+    renameSync(fresh, out)
+  } catch (error) {
+    if (existsSync(replaced)) renameSync(replaced, out)
+    throw error
+  }
+}
+
+function besides(out: string): { fresh: string; replaced: string } {
+  const name = out.replace(/\/+$/, '')
+  return { fresh: `${name}.unfinished`, replaced: `${name}.replaced` }
+}
+
+/** Throws UsageError when `out` holds something that is no adapter: it would be lost at the end. An adapter that a crash left aside is put back first. */
 export function checkOut(out: string): void {
+  const { replaced } = besides(out)
+  if (!existsSync(out) && existsSync(replaced)) writing(out, () => renameSync(replaced, out))
   if (!existsSync(out)) return
   refuseFile('--out', out)
   const names = readdirSync(out)

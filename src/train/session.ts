@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Adapter, Engine, LoraConfig, Model, OptimizerOptions, Trainer } from '../engine/types.js'
 import { adapterDigest } from '../model/model-digest.js'
 import type { PolicyIdentity, Step } from '../record/schema.js'
+import { writing } from '../record/write-failure.js'
 import { bestVersion } from './best.js'
 import type { HeldDirectory, RunStart, RunWish } from './run-directory.js'
 import { beginOrResume, versionPath } from './run-directory.js'
@@ -122,7 +123,7 @@ async function beginUnkept(wish: RunWish, start: () => Promise<Adapter>): Promis
 }
 
 async function inTemporary<T>(adapter: Adapter, use: (dir: string) => Promise<T>): Promise<T> {
-  const dir = mkdtempSync(join(tmpdir(), 'cg-train-'))
+  const dir = writing(`temporary directory ${tmpdir()} ($TMPDIR)`, () => mkdtempSync(join(tmpdir(), 'cg-train-')))
   try {
     await adapter.save(dir)
     return await use(dir)

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { canonical, sha256 } from '../record/canonical.js'
 import { FatalError } from '../record/fault.js'
+import { writing } from '../record/write-failure.js'
 
 /** One rollout to imitate: token ids, spans as pairs [begin, end), one weight per span, and what its log-probs are divided by. */
 export type SpoolRow = { ids: number[]; spans: number[]; weights: number[]; temperature: number }
@@ -17,11 +18,21 @@ export type Spool = {
   close(): void
 }
 
-/** Rows on the disk, their names in memory: data that is read several times need not fit into memory. The file has no name, so no crash leaves it behind. */
+/**
+ * Rows on the disk, their names in memory: data that is read several times need not fit into memory. The file has no name, so no crash leaves it behind.
+ *
+ * Throws FatalError E_WRITE when the temporary directory ($TMPDIR) does not take them.
+ */
 export function createSpool(): Spool {
-  const dir = mkdtempSync(join(tmpdir(), 'cg-spool-'))
-  const fd = openSync(join(dir, 'rows'), 'w+')
-  rmSync(dir, { recursive: true })
+  const place = `temporary directory ${tmpdir()} ($TMPDIR)`
+  const fd = writing(place, () => {
+    const dir = mkdtempSync(join(tmpdir(), 'cg-spool-'))
+    try {
+      return openSync(join(dir, 'rows'), 'w+')
+    } finally {
+      rmSync(dir, { recursive: true })
+    }
+  })
   const names: RowName[] = []
   const places: { at: number; bytes: number }[] = []
   let size = 0
@@ -30,7 +41,9 @@ export function createSpool(): Spool {
     add(group, row) {
       const bytes = Buffer.from(JSON.stringify(row))
       let written = 0
-      while (written < bytes.length) written += writeSync(fd, bytes, written, bytes.length - written, size + written)
+      writing(place, () => {
+        while (written < bytes.length) written += writeSync(fd, bytes, written, bytes.length - written, size + written)
+      })
       names.push({ key: sha256(bytes), group })
       places.push({ at: size, bytes: bytes.length })
       size += bytes.length

@@ -2,15 +2,16 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { FatalError } from '../record/fault.js'
 import { type Step, step as schema } from '../record/schema.js'
+import { writing } from '../record/write-failure.js'
 import { sync, writeDurably } from './durable.js'
 import { readVersion, versionsIn } from './versions.js'
 
 const logName = 'steps.ndjson'
 
-/** Adds a committed step to the run's log; versions come and go, the log keeps them all. */
+/** Adds a committed step to the run's log; versions come and go, the log keeps them all. Throws FatalError E_WRITE; what it left in the log is mended at the next start. */
 export function appendStep(dir: string, record: Step): void {
   const file = join(dir, logName)
-  appendFileSync(file, `${JSON.stringify(record)}\n`)
+  writing(file, () => appendFileSync(file, `${JSON.stringify(record)}\n`))
   sync(file)
 }
 

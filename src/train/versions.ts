@@ -7,6 +7,7 @@ import { FatalError } from '../record/fault.js'
 import { type PolicyFile, policyFile, versionName, versionOf } from '../record/run-directory.js'
 import type { Step } from '../record/schema.js'
 import { step } from '../record/schema.js'
+import { writing } from '../record/write-failure.js'
 import { sync, syncDirectory } from './durable.js'
 import { readJson } from './read-json.js'
 
@@ -38,11 +39,13 @@ export function versionsIn(dir: string): number[] {
     .sort((a, b) => a - b)
 }
 
-/** Puts an adapter into a fresh, unfinished directory beside where its version will stand. Gives the place and the adapter's digest. */
+/** Puts an adapter into a fresh, unfinished directory beside where its version will stand. Gives the place and the adapter's digest. Throws FatalError and EngineError E_WRITE. */
 export async function stageVersion(dir: string, version: number, adapter: Adapter): Promise<{ staged: string; sha256: string }> {
   const staged = join(dir, `.${versionName(version)}.unfinished`)
-  rmSync(staged, { recursive: true, force: true })
-  mkdirSync(staged)
+  writing(staged, () => {
+    rmSync(staged, { recursive: true, force: true })
+    mkdirSync(staged)
+  })
   await adapter.save(staged)
   return { staged, sha256: await adapterDigest(staged) }
 }
@@ -50,20 +53,23 @@ export async function stageVersion(dir: string, version: number, adapter: Adapte
 /**
  * Commits a staged version by one rename: a reader finds all of it or nothing, after any crash.
  *
- * Throws FatalError E_RUN when the version stands already: a complete version is never written again.
+ * Throws FatalError E_RUN when the version stands already (a complete version is never written again), E_WRITE when the disk does not take it: then there is
+ * no such version, and the same command makes it.
  */
 export async function commitVersion(staged: string, policy: PolicyFile, content?: VersionContent): Promise<void> {
   const dir = dirname(staged)
   const final = join(dir, versionName(policy.version))
   if (existsSync(final)) throw new FatalError('E_RUN', `${final} stands already: another trainer has written into this run`)
-  writeFileSync(join(staged, 'policy.json'), `${JSON.stringify(policy)}\n`)
+  const put = (name: string, value: object) =>
+    writing(join(staged, name), () => writeFileSync(join(staged, name), `${JSON.stringify(value)}\n`))
+  put('policy.json', policy)
   if (content) {
     await content.saveState(join(staged, optimizerFile))
-    writeFileSync(join(staged, 'step.json'), `${JSON.stringify(content.record)}\n`)
-    writeFileSync(join(staged, 'cursor.json'), `${JSON.stringify(content.cursor)}\n`)
+    put('step.json', content.record)
+    put('cursor.json', content.cursor)
   }
   syncDirectory(staged)
-  renameSync(staged, final)
+  writing(final, () => renameSync(staged, final))
   sync(dir)
 }
 
@@ -85,11 +91,15 @@ export function readVersion(
   }
 }
 
+/** Is this the name of something in a run directory that a trainer leaves half-written when it dies? */
+export function isUnfinished(name: string): boolean {
+  return /^\.v\d+\.unfinished$|^trainer\.json\.new$|^(run\.json|steps\.ndjson|upstream\.json|lock|lock\.break)\..*\.tmp$/.test(name)
+}
+
 /** Removes what a trainer that died left half-written. Only the holder of the lock may. */
 export function removeUnfinished(dir: string): void {
   for (const name of readdirSync(dir))
-    if (/^\.v\d+\.unfinished$|^(run|trainer|steps|upstream)\.[^/]*\.new$/.test(name))
-      rmSync(join(dir, name), { recursive: true, force: true })
+    if (isUnfinished(name)) writing(join(dir, name), () => rmSync(join(dir, name), { recursive: true, force: true }))
 }
 
 export type Retention = {
@@ -115,8 +125,10 @@ export function pruneVersions(dir: string, { lag, keep, best, start }: Retention
     }
     // out of sight first, so that no reader meets half of it
     const doomed = join(dir, `.${versionName(version)}.unfinished`)
-    rmSync(doomed, { recursive: true, force: true })
-    renameSync(path, doomed)
-    rmSync(doomed, { recursive: true, force: true })
+    writing(path, () => {
+      rmSync(doomed, { recursive: true, force: true })
+      renameSync(path, doomed)
+      rmSync(doomed, { recursive: true, force: true })
+    })
   }
 }
