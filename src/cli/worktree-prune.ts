@@ -2,6 +2,7 @@ import { UsageError } from '../record/fault.js'
 import { type ListedTree, listTrees } from '../repo/list.js'
 import { pruneTree } from '../repo/prune.js'
 import { storeDir } from '../repo/store.js'
+import { sweepStore } from '../repo/sweep.js'
 import { evictCache } from '../store/evict.js'
 import { command } from './command.js'
 import { type OptionValues, option } from './options.js'
@@ -37,6 +38,7 @@ export default command({
 
   async *run(_, options, context) {
     const chosen = choose(options)
+    await sweepStore(storeDir(options.store))
     let removed = 0
     let bytes = 0
     for (const [i, tree] of chosen.entries()) {

@@ -1,8 +1,9 @@
-import { FatalError } from '../record/fault.js'
+import { FatalError, RecordFault } from '../record/fault.js'
 import { checkoutTree } from '../repo/checkout.js'
 import { type ListedTree, listTrees } from '../repo/list.js'
+import { listTree } from '../repo/ls-tree.js'
 import { pruneTree } from '../repo/prune.js'
-import { storeDir } from '../repo/store.js'
+import { isCloned, storeDir } from '../repo/store.js'
 import { verifyTree } from '../repo/verify.js'
 import { command } from './command.js'
 import { option } from './options.js'
@@ -42,16 +43,28 @@ export default command({
     if (damaged > 0)
       throw new FatalError(
         'E_WORKTREE',
-        `${damaged} of ${counted(trees.length, 'worktree')} damaged: ${options.fix ? 'in use, or the clone is gone: run cg-worktree again' : 'repair with --fix'}`,
+        `${damaged} of ${counted(trees.length, 'worktree')} damaged: ${options.fix ? 'in use, or the clone is gone or damaged: run cg-worktree again' : 'repair with --fix'}`,
       )
     context.say(`${counted(trees.length, 'worktree')} as their commits say`)
   },
 })
 
-/** False: somebody uses it, or its commit cannot be read any more. */
+/** False: somebody uses it, or its commit cannot be read any more; then the files stay, they may be all that is left. */
 async function repair(tree: ListedTree): Promise<boolean> {
-  if (!tree.ready || !(await pruneTree(tree))) return false
+  if (!tree.ready || !(await isReadable(tree)) || !(await pruneTree(tree))) return false
   const { release } = await checkoutTree(tree.place, tree.commit, tree.ready.tree)
   release()
   return (await verifyTree(tree)).length === 0
+}
+
+/** Can the files of its commit be written again from the clone? */
+async function isReadable({ place, ready }: ListedTree): Promise<boolean> {
+  try {
+    if (!isCloned(place)) return false
+    await listTree(place.bare, ready!.tree)
+    return true
+  } catch (error) {
+    if (error instanceof RecordFault) return false
+    throw error
+  }
 }

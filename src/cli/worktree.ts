@@ -5,6 +5,7 @@ import { clonesIn, listTrees } from '../repo/list.js'
 import { type Prepared, prepare } from '../repo/prepare.js'
 import { defaultTemplate, templateProblem } from '../repo/source.js'
 import { storeDir } from '../repo/store.js'
+import { sweepStore } from '../repo/sweep.js'
 import { command } from './command.js'
 import { option } from './options.js'
 import list from './worktree-list.js'
@@ -45,6 +46,7 @@ export default command({
 
   async *run(input, options, context) {
     const store = storeDir(options.store)
+    await sweepStore(store)
     const pairs = new Map<string, Promise<Prepared>>()
     let prepared = 0
     const once = (repo: string, commit: string) => {

@@ -3,6 +3,7 @@ import { git } from './git.js'
 import { withLock } from './lock.js'
 import { type Access, reach } from './remote.js'
 import type { Place } from './store.js'
+import { sweepFetch } from './sweep.js'
 
 /** A full commit id, in lower case. Throws RecordFault E_COMMIT for anything else: names and short ids mean something else tomorrow. */
 export function fullCommit(id: string): string {
@@ -16,7 +17,8 @@ export function fullCommit(id: string): string {
 
 /**
  * The tree of a commit that is in the bare clone, fetched first if it has to be: by its id, and if the server refuses that or does not know it, all branches
- * and tags. Throws RecordFault E_COMMIT_MISSING, or E_FETCH, E_CLONE_TIMEOUT if the source cannot be reached.
+ * and tags. Throws RecordFault E_COMMIT_MISSING, or E_FETCH, E_CLONE_TIMEOUT if the source cannot be reached, E_STORE if the clone is damaged, FatalError E_WRITE
+ * if the disk is full.
  */
 export async function treeOfCommit(place: Place, commit: string, access: Access): Promise<string> {
   const present = await presentTree(place, commit, access.signal)
@@ -26,6 +28,7 @@ export async function treeOfCommit(place: Place, commit: string, access: Access)
     async () => {
       const now = await presentTree(place, commit, access.signal)
       if (now) return now
+      sweepFetch(place.bare)
       const fetch = [
         'fetch',
         '--quiet',

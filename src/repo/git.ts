@@ -1,12 +1,13 @@
 import { execa } from 'execa'
 import { type SimpleGit, simpleGit } from 'simple-git'
 import { hardening, localEnvironment, remoteEnvironment } from './git-config.js'
+import { gitFailure } from './git-failure.js'
 
 /**
  * Runs one git command on our own objects and gives its standard output as bytes.
  *
  * For commands that read (`ls-tree`, `cat-file`) and those that write files of a worktree. `input` is what the command gets on standard input, else nothing.
- * Throws GitFailure with what git said.
+ * Throws GitFailure (E_STORE) with what git said, FatalError E_WRITE when the disk is full or cannot be written.
  */
 export async function git(
   at: { bare?: string; cwd?: string; env?: Record<string, string> },
@@ -33,17 +34,9 @@ export async function git(
     const said = Buffer.from(result.stderr ?? [])
       .toString()
       .trim()
-    throw new GitFailure(said || (result.shortMessage ?? 'git failed'))
+    throw gitFailure(said || (result.shortMessage ?? 'git failed'), at)
   }
   return Buffer.from(result.stdout)
-}
-
-/** What git said when a command failed. */
-export class GitFailure extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'GitFailure'
-  }
 }
 
 /**

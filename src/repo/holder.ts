@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 
 /** A process, named so that a reused process id is not taken for it: start time in clock ticks after boot (proc(5), field 22). */
@@ -26,6 +26,16 @@ export function stateOf(holder: Holder): 'alive' | 'dead' | 'elsewhere' {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM' ? 'alive' : 'dead'
   }
+}
+
+/**
+ * The state of the process that a lock or lease file names, `gone` when there is no such file. The files appear complete or not at all, so one that cannot be
+ * read was cut by a power failure, which its process did not survive.
+ */
+export function lockState(file: string): 'alive' | 'dead' | 'elsewhere' | 'gone' {
+  const holder = readHolder(file)
+  if (holder) return stateOf(holder)
+  return existsSync(file) ? 'dead' : 'gone'
 }
 
 /** The holder that a lock or lease file names; undefined when the file is gone, or is none of ours. */

@@ -1,7 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { type Holder, readHolder, stateOf, thisProcess } from './holder.js'
+import { type Holder, lockState, readHolder, thisProcess } from './holder.js'
 import { writeWhole } from './write-whole.js'
 
 const held = new Map<string, number>()
@@ -14,7 +14,7 @@ let watching = false
  */
 export function leaseTree(path: string): () => void {
   const count = held.get(path) ?? 0
-  if (count === 0) writeWhole(leaseFile(path), JSON.stringify(thisProcess()))
+  if (count === 0) writeWhole(leaseFile(path), JSON.stringify(thisProcess()), { durable: false })
   if (!watching) process.once('exit', releaseAll)
   watching = true
   held.set(path, count + 1)
@@ -36,9 +36,11 @@ export function leasesOf(path: string): Holder[] {
   for (const name of readdirSync(dirname(path))) {
     if (!name.startsWith(prefix)) continue
     const file = join(dirname(path), name)
-    const holder = readHolder(file)
-    if (holder && stateOf(holder) !== 'dead') live.push(holder)
-    else if (holder) rmSync(file, { force: true })
+    if (lockState(file) === 'dead') rmSync(file, { force: true })
+    else {
+      const holder = readHolder(file)
+      if (holder) live.push(holder)
+    }
   }
   return live
 }
@@ -49,10 +51,17 @@ function leaseFile(path: string): string {
 
 function release(path: string): void {
   held.delete(path)
-  rmSync(leaseFile(path), { force: true })
+  removeQuietly(leaseFile(path))
 }
 
 function releaseAll(): void {
-  for (const path of held.keys()) rmSync(leaseFile(path), { force: true })
+  for (const path of held.keys()) removeQuietly(leaseFile(path))
   held.clear()
+}
+
+/** On a disk that has become read-only it stays, and counts for nothing when we have ended. */
+function removeQuietly(file: string): void {
+  try {
+    rmSync(file, { force: true })
+  } catch {}
 }

@@ -1,6 +1,6 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Ready } from './checkout.js'
+import { type Ready, readMark } from './checkout.js'
 import type { Holder } from './holder.js'
 import { leasesOf } from './lease.js'
 import { type Place, placeOf } from './store.js'
@@ -26,16 +26,8 @@ export function clonesIn(store: string): Place[] {
 
 function listed(place: Place, commit: string): ListedTree {
   const path = join(place.trees, commit)
-  const mark = `${path}.ready`
-  const complete = existsSync(mark)
-  return {
-    place,
-    path,
-    commit,
-    ready: complete ? (JSON.parse(readFileSync(mark, 'utf8')) as Ready) : undefined,
-    lastUse: statSync(complete ? mark : path).mtime,
-    leases: leasesOf(path),
-  }
+  const ready = readMark(path)
+  return { place, path, commit, ready, lastUse: statSync(ready ? `${path}.ready` : path).mtime, leases: leasesOf(path) }
 }
 
 function names(directory: string): string[] {

@@ -5,10 +5,12 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { RecordFault } from '../record/fault.js'
 import type { Worktree } from '../record/schema.js'
+import { writing } from '../record/write-failure.js'
 import { checkoutTree } from './checkout.js'
 import { bareClone } from './clone.js'
 import { treeOfCommit } from './commit.js'
-import { GitFailure, git } from './git.js'
+import { git } from './git.js'
+import { GitFailure } from './git-failure.js'
 import { placeOf } from './store.js'
 
 /** HEAD of a repository on this machine. `uncommitted`: paths that differ from it or are not tracked, and so are not seen. */
@@ -59,7 +61,7 @@ async function whereIs(path: string): Promise<[gitDir: string, commit: string, t
     return [gitDir, commit, top]
   } catch (error) {
     if (!(error instanceof GitFailure)) throw error
-    throw new RecordFault('E_REPOSITORY', `${path}: ${reason(error.message)}`)
+    throw new RecordFault('E_REPOSITORY', `${path}: ${reason(error.said)}`)
   }
 }
 
@@ -72,7 +74,7 @@ function reason(said: string): string {
 
 /** The user's files against HEAD, by our own configuration and an index of our own: theirs could name programs, and stays as it is. */
 async function countUncommitted(bare: string, commit: string, top: string): Promise<number> {
-  const scratch = mkdtempSync(join(tmpdir(), 'cg-status-'))
+  const scratch = writing(`temporary directory ${tmpdir()} ($TMPDIR)`, () => mkdtempSync(join(tmpdir(), 'cg-status-')))
   try {
     const at = { bare, cwd: top, env: { GIT_INDEX_FILE: join(scratch, 'index'), GIT_WORK_TREE: top } }
     const own = ['-c', 'core.bare=false', '-c', 'core.symlinks=true']

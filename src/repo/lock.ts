@@ -1,11 +1,12 @@
-import { existsSync, linkSync, mkdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RecordFault } from '../record/fault.js'
-import { readHolder, stateOf, thisProcess } from './holder.js'
+import { temporaryName } from '../record/temporary.js'
+import { writeFailure, writing } from '../record/write-failure.js'
+import { lockState, readHolder, thisProcess } from './holder.js'
 
 const turns = new Map<string, Promise<void>>()
-let serial = 0
 
 /** How long a lock of another host is waited for: whether its holder still runs cannot be seen from here. */
 const patienceMs = 900_000
@@ -14,7 +15,8 @@ const patienceMs = 900_000
  * Runs `work` while holding the lock file, alone among all processes and all callers in this one.
  *
  * The file names its holder; a lock whose holder has died is taken over. It appears complete or not at all (link(2) of a finished file, which fails like
- * O_EXCL if the name is taken), so that nobody judges a half-written one. Throws RecordFault E_LOCK for a lock of another host that does not go away.
+ * O_EXCL if the name is taken), so that nobody judges a half-written one; one that cannot be read is of before a power failure, its holder dead. Throws
+ * RecordFault E_LOCK for a lock of another host that does not go away, FatalError E_WRITE when none can be written.
  */
 export async function withLock<T>(file: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   let done = () => {}
@@ -27,7 +29,7 @@ export async function withLock<T>(file: string, work: () => Promise<T>, signal?:
     try {
       return await work()
     } finally {
-      unlinkSync(file)
+      release(file)
     }
   } finally {
     done()
@@ -36,35 +38,36 @@ export async function withLock<T>(file: string, work: () => Promise<T>, signal?:
 }
 
 async function acquire(file: string, signal?: AbortSignal): Promise<void> {
-  mkdirSync(dirname(file), { recursive: true })
+  writing(dirname(file), () => mkdirSync(dirname(file), { recursive: true }))
   const start = performance.now()
   for (let wait = 2; !take(file); wait = Math.min(wait * 1.5, 50)) {
     signal?.throwIfAborted()
-    const holder = readHolder(file)
-    const state = holder && stateOf(holder)
+    const state = lockState(file)
     if (state === 'dead') breakLock(file)
-    else if (state === 'elsewhere' && performance.now() - start > patienceMs)
+    else if (state === 'elsewhere' && performance.now() - start > patienceMs) {
+      const holder = readHolder(file)
       throw new RecordFault(
         'E_LOCK',
         `${file} is held by process ${holder?.pid} on ${holder?.host}: remove the file if that process is gone`,
         true,
       )
+    }
     await sleep(wait * (0.5 + Math.random()))
   }
 }
 
 function take(file: string): boolean {
   if (existsSync(file)) return false
-  const complete = `${file}.${process.pid}.${serial++}`
-  writeFileSync(complete, JSON.stringify(thisProcess()))
+  const complete = temporaryName(file)
   try {
+    writeFileSync(complete, JSON.stringify(thisProcess()))
     linkSync(complete, file)
     return true
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw writeFailure(error, file)
     return false
   } finally {
-    unlinkSync(complete)
+    release(complete)
   }
 }
 
@@ -72,14 +75,19 @@ function take(file: string): boolean {
 function breakLock(file: string): void {
   const guard = `${file}.break`
   if (!take(guard)) {
-    const breaker = readHolder(guard)
-    if (breaker && stateOf(breaker) === 'dead') rmSync(guard, { force: true })
+    if (lockState(guard) === 'dead') release(guard)
     return
   }
   try {
-    const holder = readHolder(file)
-    if (holder && stateOf(holder) === 'dead') rmSync(file, { force: true })
+    if (lockState(file) === 'dead') release(file)
   } finally {
-    rmSync(guard, { force: true })
+    release(guard)
   }
+}
+
+/** On a disk that has become read-only it stays; when we have ended, it is a dead holder's. */
+function release(file: string): void {
+  try {
+    rmSync(file, { force: true })
+  } catch {}
 }

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
+import { writing } from '../record/write-failure.js'
 import { unlist } from './checkout.js'
 import { leasesOf } from './lease.js'
 import type { ListedTree } from './list.js'
@@ -16,12 +17,11 @@ export async function pruneTree({ place, path }: Pick<ListedTree, 'place' | 'pat
       const mark = `${path}.ready`
       const aside = `${path}.unmarked`
       const complete = existsSync(mark)
-      if (complete) await rename(mark, aside)
+      if (complete) await writing(mark, () => rename(mark, aside))
       if (leasesOf(path).length > 0) {
-        if (complete) await rename(aside, mark)
+        if (complete) await writing(mark, () => rename(aside, mark))
         return undefined
       }
-      await rm(aside, { force: true })
       return { files: await unlist(place, path) }
     }),
   )

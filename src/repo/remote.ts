@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { RecordFault } from '../record/fault.js'
 import { administration } from './git.js'
+import { diskFailure, telling } from './git-failure.js'
 import { type Source, withoutPassword } from './source.js'
 
 /** How clone and fetch reach a source. */
@@ -10,7 +11,8 @@ export type Access = { source: Source; timeoutMs: number; gitConfig: boolean; si
 /**
  * Runs one clone or fetch with a limit on its whole time (git's own limits are on silence).
  *
- * Throws RecordFault E_SOURCE for a path that is not there, E_CLONE_TIMEOUT after `timeoutMs`, `code` with git's last words otherwise.
+ * Throws RecordFault E_SOURCE for a path that is not there, E_CLONE_TIMEOUT after `timeoutMs`, FatalError E_WRITE when our disk is full, RecordFault `code` with
+ * git's last words otherwise.
  */
 export async function reach(baseDir: string, args: string[], repo: string, access: Access, code: 'E_CLONE' | 'E_FETCH'): Promise<void> {
   const { url } = access.source
@@ -36,18 +38,12 @@ export async function reach(baseDir: string, args: string[], repo: string, acces
         `${repo}: ${shown} took longer than ${access.timeoutMs / 1000} s: raise --clone-timeout, or clone it yourself and give --source PATH`,
         true,
       )
-    throw new RecordFault(code, `${repo}: cannot read ${shown}: ${lastWords(error)}: ${advice(access)}`, true)
+    const said = withoutPassword(error instanceof Error ? error.message : String(error))
+    throw diskFailure(said, baseDir) ?? new RecordFault(code, `${repo}: cannot read ${shown}: ${telling(said)}: ${advice(access)}`, true)
   } finally {
     clearTimeout(overdue)
     access.signal?.removeEventListener('abort', onAbort)
   }
-}
-
-/** git says what is wrong in its `fatal:` and `error:` lines; advice of its own follows them. */
-function lastWords(error: unknown): string {
-  const lines = withoutPassword(error instanceof Error ? error.message : String(error)).split('\n')
-  const telling = lines.filter(line => /^(fatal|error|ssh|remote): */.test(line)).map(line => line.replace(/^(fatal|error): /, '').trim())
-  return (telling.length > 0 ? telling : lines.filter(Boolean)).slice(0, 3).join('; ').slice(0, 400)
 }
 
 function advice({ source, gitConfig }: Access): string {

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { lstatSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { GitFailure, git } from './git.js'
+import { git } from './git.js'
+import { GitFailure, telling } from './git-failure.js'
 import type { ListedTree } from './list.js'
 import { listTree, type TrackedFile } from './ls-tree.js'
 import { nameBytes } from './shown-name.js'
@@ -19,7 +20,8 @@ export async function verifyTree(listed: ListedTree): Promise<string[]> {
     if (tree !== ready.tree) return [`its mark says tree ${ready.tree}, the commit has ${tree}`]
     files = await listTree(place.bare, tree)
   } catch (error) {
-    if (error instanceof GitFailure) return [`its commit cannot be read: ${error.message}`]
+    if (error instanceof GitFailure)
+      return [`its commit cannot be read (${telling(error.said)}): remove ${place.bare} and run cg-worktree again`]
     throw error
   }
   const problems: string[] = []

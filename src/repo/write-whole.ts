@@ -1,10 +1,29 @@
-import { renameSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { temporaryName } from '../record/temporary.js'
+import { writing } from '../record/write-failure.js'
 
-let serial = 0
-
-/** Writes a small file so that readers see all of it or none: a temporary name beside it, then rename(2). */
-export function writeWhole(file: string, text: string): void {
-  const fresh = `${file}.${process.pid}.${serial++}.new`
-  writeFileSync(fresh, text)
-  renameSync(fresh, file)
+/**
+ * Writes a small file so that readers see all of it or none: a temporary name beside it, then rename(2). `durable`: its bytes reach the disk before its name
+ * does, or a machine that loses power may come back with an empty file of that name.
+ *
+ * Throws FatalError E_WRITE; nothing is left then.
+ */
+export function writeWhole(file: string, text: string, { durable }: { durable: boolean }): void {
+  const fresh = temporaryName(file)
+  writing(file, () => {
+    try {
+      const fd = openSync(fresh, 'wx')
+      try {
+        const bytes = Buffer.from(text)
+        for (let from = 0; from < bytes.length; ) from += writeSync(fd, bytes, from)
+        if (durable) fsyncSync(fd)
+      } finally {
+        closeSync(fd)
+      }
+      renameSync(fresh, file)
+    } catch (error) {
+      rmSync(fresh, { force: true })
+      throw error
+    }
+  })
 }
