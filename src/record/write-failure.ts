@@ -1,3 +1,4 @@
+import { constants } from 'node:os'
 import { FatalError } from './fault.js'
 
 /** What a person can do about a file that cannot be written, by the system's word for why (errno(3)). */
@@ -19,9 +20,10 @@ export function writeCause(code: string): string | undefined {
 /** The error to end with when a file cannot be written: FatalError E_WRITE that names it. What is no failure of a system call stays what it is. */
 export function writeFailure(error: unknown, file: string): unknown {
   if (!(error instanceof Error) || error instanceof FatalError) return error
-  const { code, syscall, message } = error as NodeJS.ErrnoException
+  const { code, errno, syscall, message } = error as NodeJS.ErrnoException
   if (code === undefined || syscall === undefined) return error
-  return new FatalError('E_WRITE', `${file}: ${writeCause(code) ?? `cannot be written (${message}): name another place`}`)
+  const word = errno === -constants.errno.EDQUOT ? 'EDQUOT' : code // which Node does not know by name
+  return new FatalError('E_WRITE', `${file}: ${writeCause(word) ?? `cannot be written (${message}): name another place`}`)
 }
 
 /** Does `work`, which writes `file`. Throws FatalError E_WRITE where Node's error would leave out which file it was, or what to do. */
