@@ -41,7 +41,7 @@ export async function git(
 
 /**
  * simple-git for clone, fetch and the list of worktrees, with our constants only: no text of a model or of a record but a checked URL and full commit ids
- * reaches it. It takes our hardening for an attack unless each kind is allowed by name.
+ * reaches it. It takes our hardening for an attack unless each kind is allowed by name, and a git that was killed, or failed without a word, for a good one.
  */
 export function administration(baseDir: string, signal: AbortSignal, remote?: { userGiven: boolean; gitConfig: boolean }): SimpleGit {
   const environment = remote ? remoteEnvironment(remote) : localEnvironment()
@@ -49,6 +49,7 @@ export function administration(baseDir: string, signal: AbortSignal, remote?: { 
     baseDir,
     config: [...hardening],
     abort: signal,
+    errors: (error, { exitCode }) => error ?? unsaid(exitCode),
     allowEnvironment: Object.keys(environment),
     unsafe: {
       allowUnsafeHooksPath: true,
@@ -59,4 +60,9 @@ export function administration(baseDir: string, signal: AbortSignal, remote?: { 
       allowUnsafeSshCommand: true,
     },
   }).env(environment)
+}
+
+function unsaid(exitCode: number | null): Error | undefined {
+  if (exitCode === 0) return undefined
+  return new GitFailure(exitCode === null ? 'git was killed' : `git ended with status ${exitCode} and said nothing`)
 }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
 import { type AddressInfo, createServer as createTcp } from 'node:net'
@@ -148,6 +149,23 @@ t.test('a clone that does not end is stopped', async t => {
   t.ok(performance.now() - start < 10_000)
 })
 
+t.test('a clone whose git was killed is none, whole as it may look', async t => {
+  const dir = scratch(t)
+  const [commit] = makeRepository(join(dir, 'src'), [{ a: '1' }]) as [string]
+  const real = execFileSync('/bin/sh', ['-c', 'command -v git']).toString().trim()
+  const at = options(join(dir, 'store'), join(dir, 'src'))
+  for (const [how, message] of [
+    ['kill -KILL $$', /git was killed/],
+    ['exit 9', /git ended with status 9 and said nothing/],
+  ] as const) {
+    program(dir, 'git', `case " $* " in *" clone "*) ${real} "$@"; ${how};; *) exec ${real} "$@";; esac`)
+    withEnvironment(t, { PATH: `${dir}/bin:${process.env.PATH}` })
+    await t.rejects(prepare('acme/lib', commit, at), { code: 'E_CLONE', message })
+  }
+  program(dir, 'git', `exec ${real} "$@"`)
+  t.match(await prepare('acme/lib', commit, at), { cached: false })
+})
+
 t.test('ssh, with the agent and home directory of the user, and without questions', async t => {
   const dir = scratch(t)
   const [commit] = makeRepository(join(dir, 'src'), [{ a: '1' }]) as [string]
@@ -223,7 +241,11 @@ function withEnvironment(t: { teardown(work: () => void): unknown }, values: Rec
 }
 
 function fakeSsh(t: { teardown(work: () => void): unknown }, dir: string, script: string): void {
-  mkdirSync(join(dir, 'bin'))
-  writeFileSync(join(dir, 'bin/ssh'), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  program(dir, 'ssh', script)
   withEnvironment(t, { PATH: `${dir}/bin:${process.env.PATH}` })
+}
+
+function program(dir: string, name: string, script: string): void {
+  mkdirSync(join(dir, 'bin'), { recursive: true })
+  writeFileSync(join(dir, 'bin', name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
 }
