@@ -57,7 +57,7 @@ build/Makefile: binding.gyp $(installed)
 native := $(shell find native -name '*.cpp' -o -name '*.h')
 addon: build/Release/.built
 build/Release/.built: build/Makefile $(native)
-	$(gyp) build --jobs=$(JOBS) cg
+	$(gyp) build --jobs=$(JOBS) cg cg-leash
 	touch $@
 
 # Tests and benchmarks of the engine, after the addon: they share its objects.
@@ -158,7 +158,7 @@ install: build
 	rm -rf $(lib)
 	mkdir -p $(lib)/build/Release $(DESTDIR)$(PREFIX)/bin $(man)/man1 $(man)/man5
 	cp -R bin dist package.json LICENSE $(lib)
-	cp build/Release/cg.node $(lib)/build/Release
+	cp $(wildcard build/Release/cg.node build/Release/cg-leash) $(lib)/build/Release
 	npm ls --all --omit=dev --parseable 2> /dev/null | sed -n "s|^$$PWD/||p" | sort -u \
 	  | tar -cf - --exclude=better-sqlite3/deps --exclude=better-sqlite3/src --exclude='better-sqlite3/build/Release/obj*' --exclude=.deps -T - | tar -xf - -C $(lib)
 	for command in $(commands); do ln -sf ../lib/cg/bin/cg-$$command $(DESTDIR)$(PREFIX)/bin/cg-$$command; done

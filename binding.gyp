@@ -1,5 +1,6 @@
-# The native engine: cg_core (all that is not a backend, without a Node header), cg_reference (the reference backend), cg.node around them, and for tests two
-# programs, native-test and native-bench, and a disk that fails. Time is spent in the backend's kernels alone, so the rest is compiled at -O1, a third faster.
+# The native engine: cg_core (all that is not a backend, without a Node header), cg_reference (the reference backend), cg.node around them; cg-leash, which
+# holds the children of the commands (Linux); for tests two programs, native-test and native-bench, and a disk that fails. Time is spent in the backend's
+# kernels alone, so the rest is compiled at -O1, a third faster.
 # The reference backend is IEEE arithmetic: no -ffast-math, and no contraction, or its instruction sets would differ in bits (native/core/numerics.md).
 {
   'target_defaults': {
@@ -89,6 +90,12 @@
         'native/node/model_object.cpp',
         'native/node/sampler_object.cpp',
         'native/node/trainer_object.cpp'
+      ]
+    },
+    {
+      'target_name': 'cg-leash',
+      'conditions': [
+        ['OS=="linux"', {'type': 'executable', 'ldflags': ['-Wl,--as-needed'], 'sources': ['native/leash/leash.cpp']}, {'type': 'none'}]
       ]
     },
     {

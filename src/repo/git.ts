@@ -2,6 +2,7 @@ import { execa } from 'execa'
 import { type SimpleGit, simpleGit } from 'simple-git'
 import { hardening, localEnvironment, remoteEnvironment } from './git-config.js'
 import { gitFailure } from './git-failure.js'
+import { leashed } from './leash.js'
 
 /**
  * Runs one git command on our own objects and gives its standard output as bytes.
@@ -14,12 +15,14 @@ export async function git(
   args: string[],
   options: { input?: string | Uint8Array; signal?: AbortSignal } = {},
 ): Promise<Buffer> {
+  const { command, env } = leashed('git')
+  const [file, ...first] = command
   const result = await execa(
-    'git',
-    [...hardening.flatMap(setting => ['-c', setting]), ...(at.bare ? ['--git-dir', at.bare] : []), ...args],
+    file,
+    [...first, ...hardening.flatMap(setting => ['-c', setting]), ...(at.bare ? ['--git-dir', at.bare] : []), ...args],
     {
       cwd: at.cwd ?? at.bare ?? '/',
-      env: { ...localEnvironment(), ...at.env },
+      env: { ...localEnvironment(), ...at.env, ...env },
       extendEnv: false,
       encoding: 'buffer',
       reject: false,
@@ -44,9 +47,11 @@ export async function git(
  * reaches it. It takes our hardening for an attack unless each kind is allowed by name, and a git that was killed, or failed without a word, for a good one.
  */
 export function administration(baseDir: string, signal: AbortSignal, remote?: { userGiven: boolean; gitConfig: boolean }): SimpleGit {
-  const environment = remote ? remoteEnvironment(remote) : localEnvironment()
+  const { command, env } = leashed('git')
+  const environment = { ...(remote ? remoteEnvironment(remote) : localEnvironment()), ...env }
   return simpleGit({
     baseDir,
+    binary: command as [string, string],
     config: [...hardening],
     abort: signal,
     errors: (error, { exitCode }) => error ?? unsaid(exitCode),
@@ -58,11 +63,12 @@ export function administration(baseDir: string, signal: AbortSignal, remote?: { 
       allowUnsafeConfigPaths: true,
       allowUnsafeTemplateDir: true,
       allowUnsafeSshCommand: true,
+      allowUnsafeCustomBinary: true, // a path of ours may hold any character
     },
   }).env(environment)
 }
 
 function unsaid(exitCode: number | null): Error | undefined {
   if (exitCode === 0) return undefined
-  return new GitFailure(exitCode === null ? 'git was killed' : `git ended with status ${exitCode} and said nothing`)
+  return new Error(exitCode === null ? 'git was killed' : `git ended with status ${exitCode} and said nothing`)
 }

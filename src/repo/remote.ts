@@ -5,6 +5,9 @@ import { administration } from './git.js'
 import { diskFailure, telling } from './git-failure.js'
 import { type Source, withoutPassword } from './source.js'
 
+/** How long git and its helpers may take to end after they were told to, in ms: the leash kills them after 3 s. */
+const endingMs = 5000
+
 /** How clone and fetch reach a source. */
 export type Access = { source: Source; timeoutMs: number; gitConfig: boolean; signal?: AbortSignal }
 
@@ -18,17 +21,24 @@ export async function reach(baseDir: string, args: string[], repo: string, acces
   const { url } = access.source
   if (isAbsolute(url) && !existsSync(url)) throw new RecordFault('E_SOURCE', `${repo}: there is no ${url}: check --source`)
   const stop = new AbortController()
+  let ending: NodeJS.Timeout | undefined
   const overdue = setTimeout(() => stop.abort(new Error('overdue')), access.timeoutMs)
   const onAbort = () => stop.abort(access.signal?.reason)
   access.signal?.addEventListener('abort', onAbort, { once: true })
   try {
     access.signal?.throwIfAborted()
-    const aborted = new Promise<never>((_, reject) =>
-      stop.signal.addEventListener('abort', () => reject(stop.signal.reason), { once: true }),
+    const lingering = new Promise<never>((_, reject) =>
+      stop.signal.addEventListener(
+        'abort',
+        () => {
+          ending = setTimeout(() => reject(stop.signal.reason), endingMs)
+        },
+        { once: true },
+      ),
     )
     const ended = administration(baseDir, stop.signal, { userGiven: access.source.userGiven, gitConfig: access.gitConfig }).raw(args)
-    // A helper of git may outlive it and hold the pipe: do not wait for that.
-    await Promise.race([ended, aborted])
+    // Who comes next may find nobody writing here any more; but a helper of git that no leash holds may keep the pipe for ever.
+    await Promise.race([ended, lingering])
   } catch (error) {
     access.signal?.throwIfAborted()
     const { shown } = access.source
@@ -42,6 +52,7 @@ export async function reach(baseDir: string, args: string[], repo: string, acces
     throw diskFailure(said, baseDir) ?? new RecordFault(code, `${repo}: cannot read ${shown}: ${telling(said)}: ${advice(access)}`, true)
   } finally {
     clearTimeout(overdue)
+    clearTimeout(ending)
     access.signal?.removeEventListener('abort', onAbort)
   }
 }

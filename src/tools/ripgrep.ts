@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { FatalError } from '../record/fault.js'
+import { endAtOnce, leashed } from '../repo/leash.js'
 
 /** Name and version of the search engine: part of the toolset's digest. */
 export const engine = 'ripgrep 15.0.0'
@@ -32,15 +33,15 @@ const addressSpace = 1 << 20
 
 const running = new Set<number>()
 process.once('exit', () => {
-  for (const group of running) kill(group)
+  for (const pid of running) endAtOnce(pid)
 })
 
 /**
  * Searches the named files with ripgrep and hands each line of its JSON output (without the newline) to `line`, in the order of the names.
  *
  * Every byte is text (`-a`, no encoding detection): what is binary is the caller's decision. One thread, so the order is the same everywhere. The pattern is
- * only ever an argument after `-e`; the environment is empty, standard input closed, the address space limited; the process group is killed at the time limit,
- * which counts from here, and when `signal` is aborted (then it throws).
+ * only ever an argument after `-e`; the environment is empty, standard input closed, the address space limited; the search is killed at the time limit, which
+ * counts from here, when `signal` is aborted (then it throws), and when this process ends, however it does.
  */
 export async function ripgrep(query: RipgrepQuery, line: (json: Buffer) => void, signal?: AbortSignal): Promise<RipgrepEnd> {
   signal?.throwIfAborted()
@@ -57,16 +58,18 @@ export async function ripgrep(query: RipgrepQuery, line: (json: Buffer) => void,
   ]
   const names = query.names.map(name => (name.length === 1 && name[0] === 0x2d ? Buffer.from('./-') : name))
   const direct = names.reduce((sum, name) => sum + name.length + 1, 0) <= oneCommand && names.every(isUtf8)
-  const command = direct ? [...search, ...names.map(name => name.toString())] : ['xargs', '-0', '-s', '500000', ...search]
+  const [program, ...args] = direct ? [...search, ...names.map(name => name.toString())] : ['xargs', '-0', '-s', '500000', ...search]
+  const { command, env } = leashed(program!, { addressSpaceKib: addressSpace })
+  const [file, ...first] = command
 
-  const child = spawn('/bin/sh', ['-c', `ulimit -v ${addressSpace} 2>/dev/null; exec "$@"`, 'sh', ...command], {
+  const child = spawn(file, [...first, ...args], {
     cwd: query.root,
-    env: { PATH: '/usr/bin:/bin' },
+    env: { PATH: '/usr/bin:/bin', ...env },
     stdio: [direct ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     detached: true,
   })
-  const group = child.pid
-  if (group !== undefined) running.add(group)
+  const { pid } = child
+  if (pid !== undefined) running.add(pid)
   if (child.stdin) {
     child.stdin.on('error', () => {})
     child.stdin.end(Buffer.concat(names.flatMap(name => [name, Buffer.from([0])])))
@@ -80,9 +83,9 @@ export async function ripgrep(query: RipgrepQuery, line: (json: Buffer) => void,
   let overdue = false
   const timer = setTimeout(() => {
     overdue = true
-    if (group !== undefined) kill(group)
+    if (pid !== undefined) endAtOnce(pid)
   }, query.timeoutMs)
-  const onAbort = () => group !== undefined && kill(group)
+  const onAbort = () => pid !== undefined && endAtOnce(pid)
   signal?.addEventListener('abort', onAbort, { once: true })
   try {
     const status = await new Promise<number | null>((resolve, reject) => child.once('close', resolve).once('error', reject))
@@ -95,7 +98,7 @@ export async function ripgrep(query: RipgrepQuery, line: (json: Buffer) => void,
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)
-    if (group !== undefined) running.delete(group)
+    if (pid !== undefined) running.delete(pid)
   }
 }
 
@@ -144,12 +147,4 @@ function patternError(said: string): string {
 
 function isUtf8(name: Buffer): boolean {
   return Buffer.from(name.toString()).equals(name)
-}
-
-function kill(group: number): void {
-  try {
-    process.kill(-group, 'SIGKILL')
-  } catch {
-    // It has ended already.
-  }
 }

@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { FatalError } from '../record/fault.js'
 import { type Run, score as scoreSchema } from '../record/schema.js'
+import { leashed } from '../repo/leash.js'
 import type { Figure } from './best.js'
 
 export type EvalPlan = {
@@ -37,8 +38,9 @@ export function conductArguments(runs: readonly Run[]): string[] {
 /**
  * Mean F0.5 of a version's rollouts on held-out instances: `cg-rollout | cg-reward | cg-eval score` as child processes, each of them the command as a user has it.
  *
- * They take their limits from the rollouts that train (`runs`: the stages before this one). The children are in a process group of their own: an interrupt ends the training after this step, and the step's figure belongs to it. Throws FatalError
- * E_EVAL, with what the stage said, when one of them fails or nothing could be scored.
+ * They take their limits from the rollouts that train (`runs`: the stages before this one). The children are in sessions of their own: an
+ * interrupt ends the training after this step, and the step's figure belongs to it. They end with this process, however it ends. Throws FatalError E_EVAL,
+ * with what the stage said, when one of them fails or nothing could be scored.
  */
 export async function evaluateInstances(plan: EvalPlan, adapterDir: string, runs: readonly Run[]): Promise<Figure> {
   const { model, file, samples, seed, threads } = plan
@@ -61,8 +63,14 @@ export async function evaluateInstances(plan: EvalPlan, adapterDir: string, runs
 
 /** Runs cg commands one into the next and gives the last one's lines. Rejects with the first failing stage's own words. */
 async function runPipe(stages: readonly [command: string, args: string[]][], line: (text: string) => void): Promise<void> {
-  const children = stages.map(([command, args], i) =>
-    spawn(process.execPath, [binary(command), ...args], { stdio: [i === 0 ? 'ignore' : 'pipe', 'pipe', 'pipe'], detached: true }),
+  const { command, env } = leashed(process.execPath)
+  const [file, ...first] = command
+  const children = stages.map(([stage, args], i) =>
+    spawn(file, [...first, binary(stage), ...args], {
+      stdio: [i === 0 ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      env: { ...process.env, ...env },
+      detached: true,
+    }),
   )
   for (const [i, child] of children.slice(1).entries()) {
     child.stdin!.on('error', () => {}) // the stage ended early: its status says why

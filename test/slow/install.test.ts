@@ -13,6 +13,7 @@ t.test('what is installed works without the sources, and goes again', async t =>
   t.equal(readdirSync(join(dir, 'usr', 'share', 'man', 'man1')).length, 7)
   const lib = join(dir, 'usr', 'lib', 'cg')
   t.ok(existsSync(join(lib, 'build', 'Release', 'cg.node')))
+  if (process.platform === 'linux') t.ok(existsSync(join(lib, 'build', 'Release', 'cg-leash')))
   t.notOk(existsSync(join(lib, 'node_modules', 'typescript')), 'no packages that only building needs')
   t.notOk(existsSync(join(lib, 'node_modules', 'better-sqlite3', 'deps')))
 
