@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, write } from 'node:fs'
+import { closeSync, constants, existsSync, fsyncSync, openSync, renameSync, rmSync, type Stats, statSync, write } from 'node:fs'
 import { dirname } from 'node:path'
 import { FatalError } from '../record/fault.js'
 import { sweepTemporaries, temporaryName } from '../record/temporary.js'
@@ -24,12 +24,19 @@ export class ReaderGone extends Error {
 /** Bytes that may wait to be written before the producer has to. */
 const room = 1 << 20
 
-/** Standard output, or with `file` a file that appears complete or not at all: written under another name beside it, synced and renamed. */
+/**
+ * Standard output, or with `file` a file that appears complete or not at all: written under another name beside it, synced and renamed.
+ *
+ * A device or a named pipe is written to as it is: the rename would put a file in its place, for everybody. Throws FatalError E_WRITE for what cannot be written.
+ */
 export function openSink(file: string | undefined): Sink {
   if (file === undefined || file === '-') {
     const { write, drain } = writer(1, 'standard output')
     return { write, drain, finish: () => undefined }
   }
+  const there = statOf(file)
+  if (there?.isDirectory()) throw new FatalError('E_WRITE', `${file}: a directory: name a file in it`)
+  if (there && !there.isFile()) return straight(file)
   sweepTemporaries(file)
   const partial = temporaryName(file)
   const fd = opened(partial, file)
@@ -54,6 +61,20 @@ export function openSink(file: string | undefined): Sink {
       } finally {
         removeQuietly(partial) // a disk that is full every night must not fill up with these
       }
+    },
+  }
+}
+
+/** What stands at `file` already and is no regular file. A named pipe waits for its reader here. */
+function straight(file: string): Sink {
+  const fd = opened(file, file, constants.O_WRONLY)
+  const { write, drain } = writer(fd, file)
+  return {
+    write,
+    drain,
+    finish: () => {
+      closeSync(fd)
+      return undefined
     },
   }
 }
@@ -117,9 +138,18 @@ async function writeAll(fd: number, bytes: Uint8Array): Promise<void> {
   }
 }
 
-function opened(partial: string, file: string): number {
+/** Undefined where nothing stands, or nobody may look: opening says why. */
+function statOf(file: string): Stats | undefined {
   try {
-    return openSync(partial, 'w')
+    return statSync(file, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
+}
+
+function opened(path: string, file: string, flags: string | number = 'w'): number {
+  try {
+    return openSync(path, flags)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT' && !existsSync(dirname(file)))
       throw new FatalError('E_WRITE', `${file}: there is no such directory: make it first`)

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { echo, echoStatuses, records, rows, run, scratch, shell, start } from './process.js'
@@ -189,6 +190,21 @@ t.test('-o appears complete or not at all', async t => {
   t.match(nowhere.stderr, /no\/out: there is no such directory: make it first/)
   t.equal((await run(echo, ['-q', '-o', file('same', rows(2)), join(dir, 'same')])).status, 0, 'input and output may be the same file')
   t.same(kinds(readFileSync(join(dir, 'same'), 'utf8')), ['run', 'instance', 'instance', 'end'])
+})
+
+t.test('-o writes straight to what is no file, and leaves it what it is', async t => {
+  const { dir } = scratch(t)
+  const pipe = join(dir, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  const { stdout, status } = await shell(`timeout 20 cat ${pipe} & $ECHO -q -o ${pipe} < <(printf '%s' '${rows(2)}'); s=$?; wait; exit $s`)
+  t.equal(status, 0)
+  t.same(kinds(stdout), ['run', 'instance', 'instance', 'end'])
+  t.ok(lstatSync(pipe).isFIFO(), 'a rename would have put a file in its place')
+  t.same(readdirSync(dir), ['pipe'])
+
+  const folder = await run(echo, ['-o', dir], { input: rows(1) })
+  t.equal(folder.status, 1)
+  t.match(folder.stderr, `${dir}: a directory: name a file in it`)
 })
 
 t.test('a full disk is said, with the name of the output', async t => {
