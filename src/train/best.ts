@@ -9,15 +9,16 @@ export type Figure = {
   n: number
 }
 
-/** The version with the best figure, the earliest of equal ones; undefined when none has been measured. */
-export function bestVersion(steps: readonly Step[]): number | undefined {
+/** Follows which version has the best figure, the earliest of equal ones: undefined while none has been measured. The records themselves are not kept. */
+export function followBest(steps: readonly Step[]): { add(step: Step): void; version(): number | undefined } {
   let best: { version: number; figure: Figure } | undefined
-  for (const { version, ...rest } of steps) {
+  const add = ({ version, ...rest }: Step) => {
     const figure = rest.eval as Figure | undefined
-    if (figure === undefined || !Number.isFinite(figure.value)) continue
+    if (figure === undefined || !Number.isFinite(figure.value)) return
     if (best === undefined || better(figure, best.figure)) best = { version, figure }
   }
-  return best?.version
+  steps.forEach(add)
+  return { add, version: () => best?.version }
 }
 
 function better(one: Figure, other: Figure): boolean {

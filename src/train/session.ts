@@ -5,7 +5,8 @@ import type { Adapter, Engine, LoraConfig, Model, OptimizerOptions, Trainer } fr
 import { adapterDigest } from '../model/model-digest.js'
 import type { PolicyIdentity, Step } from '../record/schema.js'
 import { writing } from '../record/write-failure.js'
-import { bestVersion } from './best.js'
+import { createAdapterShelf } from './adapter-shelf.js'
+import { followBest } from './best.js'
 import type { HeldDirectory, RunStart, RunWish } from './run-directory.js'
 import { beginOrResume, versionPath } from './run-directory.js'
 import { runId } from './run-identity.js'
@@ -62,8 +63,18 @@ export async function openSession(plan: SessionPlan): Promise<Session> {
   // a fresh adapter is the base model: B = 0
   const fromStart = plan.klReference === 'start' && initAdapter !== undefined
   const reference = fromStart ? await model.loadAdapter(held ? versionPath(held.dir, 0) : initAdapter) : null
-  const steps = [...begun.committed]
-  const loaded = new Map<string, Adapter>()
+  const shelf = createAdapterShelf(async sha256 => {
+    if (!held) return undefined
+    const version = versionsIn(held.dir).find(v => readVersion(held.dir, v).policy.sha256 === sha256)
+    return version === undefined ? undefined : model.loadAdapter(versionPath(held.dir, version))
+  })
+  const best = followBest(begun.committed)
+  let newest = begun.committed.at(-1)?.version
+  const finished = (record: Step) => {
+    best.add(record)
+    newest = record.version
+    shelf.tidy()
+  }
 
   return {
     engine,
@@ -76,19 +87,12 @@ export async function openSession(plan: SessionPlan): Promise<Session> {
     committedRows: begun.rows,
     async adapterOf(policy) {
       if (policy.adapter_sha256 === undefined) return null
-      const known = loaded.get(policy.adapter_sha256)
-      if (known) return known
-      if (!held) return undefined
-      const version = versionsIn(held.dir).find(v => readVersion(held.dir, v).policy.sha256 === policy.adapter_sha256)
-      if (version === undefined) return undefined
-      const adapter = await model.loadAdapter(versionPath(held.dir, version))
-      loaded.set(policy.adapter_sha256, adapter)
-      return adapter
+      return shelf.get(policy.adapter_sha256)
     },
     async commit(version, cursor, complete) {
       if (!held) {
         const record = await inTemporary(trainer.adapter, complete)
-        steps.push(record)
+        finished(record)
         return record
       }
       const { dir } = held
@@ -96,18 +100,19 @@ export async function openSession(plan: SessionPlan): Promise<Session> {
       const record = await complete(staged)
       await commitVersion(staged, { run_id: begun.runId, version, sha256 }, { saveState: file => trainer.saveState(file), record, cursor })
       appendStep(dir, record)
-      steps.push(record)
-      pruneVersions(dir, { lag: wish.lag, keep: plan.keep, best: bestVersion(steps), start: fromStart })
+      finished(record)
+      pruneVersions(dir, { lag: wish.lag, keep: plan.keep, best: best.version(), start: fromStart })
       return record
     },
     async chosen(which) {
-      const best = which === 'best' ? bestVersion(steps) : undefined
-      if (best === undefined || !held) return { adapter: trainer.adapter, version: steps.at(-1)?.version }
-      return { adapter: await model.loadAdapter(versionPath(held.dir, best)), version: best }
+      const version = which === 'best' ? best.version() : undefined
+      if (version === undefined || !held) return { adapter: trainer.adapter, version: newest }
+      return { adapter: await model.loadAdapter(versionPath(held.dir, version)), version }
     },
     dispose() {
       trainer.dispose()
-      for (const adapter of [...loaded.values(), ...(reference ? [reference] : [])]) adapter.dispose()
+      shelf.dispose()
+      reference?.dispose()
       model.dispose()
     },
   }

@@ -2,7 +2,7 @@ import t from 'tap'
 import grpo from '#cg/cli/train-grpo.js'
 import sft from '#cg/cli/train-sft.js'
 import type { Step } from '#cg/record/schema.js'
-import { bestVersion } from '#cg/train/best.js'
+import { followBest } from '#cg/train/best.js'
 import { conductArguments } from '#cg/train/eval-pipe.js'
 import { applyRecipe, recipes } from '#cg/train/recipes.js'
 import { decidingOptions, refuseOtherOptions, runId } from '#cg/train/run-identity.js'
@@ -146,10 +146,16 @@ t.test('what decides a run', async t => {
 t.test('the best version', async t => {
   const step = (version: number, name?: string, value?: number) =>
     ({ version, ...(name ? { eval: { name, value, n: 1 } } : {}) }) as unknown as Step
+  const bestVersion = (steps: Step[]) => followBest(steps).version()
   t.equal(bestVersion([]), undefined)
   t.equal(bestVersion([step(1), step(2)]), undefined)
   t.equal(bestVersion([step(1, 'f05', 0.2), step(2), step(3, 'f05', 0.5), step(4, 'f05', 0.5)]), 3, 'the earliest of equal ones')
   t.equal(bestVersion([step(1, 'loss', 0.2), step(2, 'loss', 0.1), step(3, 'loss', 0.4)]), 2)
+  const later = followBest([step(1, 'f05', 0.2)])
+  later.add(step(2, 'f05', 0.1))
+  t.equal(later.version(), 1)
+  later.add(step(3, 'f05', 0.3))
+  t.equal(later.version(), 3, 'of an earlier life of the run and this one')
 })
 
 t.test('what measures goes by the limits of what trains', async t => {
