@@ -97,6 +97,8 @@ async function blobOf(source: WorktreeSource, file: TrackedFile): Promise<Blob> 
 }
 
 const binary = new Map<string, boolean>()
+/** Blobs of which it is remembered whether they are binary; some 10 MB. */
+const mostBinary = 100_000
 
 /** Looked at only for files with a match. */
 function isBinaryFile(source: WorktreeSource, file: TrackedFile): boolean {
@@ -104,6 +106,7 @@ function isBinaryFile(source: WorktreeSource, file: TrackedFile): boolean {
   if (known !== undefined) return known
   const head = headInside(source.path, nameBytes(file.path), 8000)
   if (!head) throw damaged(source, `${file.path} is not a regular file`)
+  if (binary.size >= mostBinary) binary.clear()
   binary.set(file.oid, isBinary(head))
   return isBinary(head)
 }
