@@ -1,5 +1,9 @@
+import { randomUUID } from 'node:crypto'
+
 /** Does a text hold a number that may not fit a double exactly? Cheap; may say yes for digits inside strings. */
 const suspicious = /[:,[\s]-?\d{16,}/
+/** Stands before the digits while they are a string. No text can hold it, not even behind escapes. */
+const mark = randomUUID()
 
 /**
  * Parses a JSON text of which JSON.parse would round integers, those outside ±(2^53 − 1), and gives them as BigInt; undefined when there are none.
@@ -8,8 +12,6 @@ const suspicious = /[:,[\s]-?\d{16,}/
  */
 export function parseWithBigIntegers(text: string): unknown {
   if (!suspicious.test(text)) return undefined
-  let mark = '#int:'
-  while (text.includes(mark)) mark = `#${mark}`
   let found = false
   let marked = ''
   let at = 0

@@ -30,7 +30,8 @@ export async function* lines(chunks: AsyncIterable<Buffer>, maxLine: number): As
     if (from < chunk.length) {
       pending.push(chunk.subarray(from))
       held += chunk.length - from
-      if (held > maxLine) throw tooLong(held, number, maxLine)
+      const cr = chunk[chunk.length - 1] === CR ? 1 : 0 // may turn out to belong to the line's end
+      if (held - cr > maxLine) throw tooLong(held, number, maxLine)
     }
   }
   const bytes = trimmed(Buffer.concat(pending, held))
@@ -43,8 +44,12 @@ function trimmed(bytes: Buffer): Buffer {
 
 /** Only what JSON calls white space. */
 export function isBlank(bytes: Uint8Array): boolean {
-  for (const byte of bytes) if (byte !== 32 && byte !== 9 && byte !== LF && byte !== CR) return false
+  for (const byte of bytes) if (!isBlankByte(byte)) return false
   return true
+}
+
+export function isBlankByte(byte: number): boolean {
+  return byte === 32 || byte === 9 || byte === LF || byte === CR
 }
 
 export function tooLong(length: number, line: number, maxLine: number): RecordFault {

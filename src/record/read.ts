@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import { arrayElements } from './elements.js'
 import { RecordFault } from './fault.js'
 import type { Item } from './item.js'
@@ -13,6 +14,8 @@ export type ReadOptions = {
   maxLine?: number
   /** Ends the reading quietly. */
   signal?: AbortSignal
+  /** Where the bytes come from instead; the file only names them. */
+  input?: Readable
   /** Told of every line that could be read, before it is given out. */
   seen?(kind: string | undefined, value: Record<string, unknown>, bytes: Buffer): void
   /** What stands for a line that could not be read; throws to end the reading, which is the default. */
@@ -31,7 +34,7 @@ export async function* readRecords(file: string, kinds: Iterable<Kind>, options:
   const known = new Set<string>(kinds)
   const { maxLine = defaultMaxLine } = options
   try {
-    for await (const line of rows(source(file, options.signal), maxLine)) {
+    for await (const line of rows(source(file, options.signal, options.input), maxLine)) {
       const item = readLine(line, file, known, options)
       if (item) yield item
       if (options.signal?.aborted) return

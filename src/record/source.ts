@@ -14,13 +14,15 @@ const foreignFormats: [magic: string, what: string, advice: string][] = [
   ['feff', 'UTF-16 text', 'convert it to UTF-8'],
 ]
 
+const mark = Buffer.from([0xef, 0xbb, 0xbf])
+
 /**
- * The bytes of a file (`-`: standard input) without a UTF-8 byte order mark; gzip is recognised by its first bytes and unpacked.
+ * The bytes of a file (`-`: standard input), or of `given` under its name, without a UTF-8 byte order mark; gzip is recognised by its first bytes and unpacked.
  *
  * Ends quietly when `signal` aborts. Throws FatalError E_READ for a file that cannot be read, for cut or corrupt gzip data, and for formats that are no text.
  */
-export async function* source(file: string, signal?: AbortSignal): AsyncGenerator<Buffer> {
-  const input: Readable = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18 })
+export async function* source(file: string, signal?: AbortSignal, given?: Readable): AsyncGenerator<Buffer> {
+  const input: Readable = given ?? (file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18 }))
   const stop = () => input.destroy()
   if (signal?.aborted) stop()
   signal?.addEventListener('abort', stop, { once: true })
@@ -30,9 +32,7 @@ export async function* source(file: string, signal?: AbortSignal): AsyncGenerato
     const format = foreignFormats.find(([magic]) => head.toString('hex').startsWith(magic))
     if (format) throw new FatalError('E_READ', `${file}: ${format[1]}, not JSON: ${format[2]}`)
     const gzip = head[0] === 0x1f && head[1] === 0x8b
-    const bom = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf
-    if (gzip) yield* pipeline(raw.chunks, createGunzip({ chunkSize: 1 << 17 }), () => {}) as unknown as AsyncIterable<Buffer>
-    else for await (const chunk of raw.chunks) yield bom && chunk === head ? chunk.subarray(3) : chunk
+    yield* withoutMark(gzip ? (pipeline(raw.chunks, createGunzip({ chunkSize: 1 << 17 }), () => {}) as AsyncIterable<Buffer>) : raw.chunks)
   } catch (error) {
     if (signal?.aborted || error instanceof FatalError) {
       if (error instanceof FatalError) throw error
@@ -67,6 +67,21 @@ function peeked(input: Readable): { head: Promise<Buffer>; chunks: AsyncGenerato
     }
   }
   return { head, chunks: chunks() }
+}
+
+/** Without the UTF-8 byte order mark that they may begin with. */
+async function* withoutMark(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let first: Buffer | undefined = Buffer.alloc(0)
+  for await (const chunk of chunks) {
+    if (first === undefined) yield chunk
+    else {
+      first = first.length === 0 ? chunk : Buffer.concat([first, chunk])
+      if (first.length < 3) continue
+      yield first.subarray(0, 3).equals(mark) ? first.subarray(3) : first
+      first = undefined
+    }
+  }
+  if (first !== undefined && first.length > 0) yield first
 }
 
 function reason(error: NodeJS.ErrnoException): string {

@@ -1,6 +1,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import type { RecordFault } from '#cg/record/fault.js'
@@ -39,7 +40,8 @@ const layouts: [name: string, bytes: string | Buffer, lines: number[]][] = [
   ['a JSON array', `[${row(1)},${row(2)}]`, [1, 1]],
   ['a JSON array over lines', `\n[\n  ${row(1)}\n  ,\n${row(2).replace(',', ',\n')}\n]\n`, [3, 5]],
   ['gzip', gzipSync(`${row(1)}\n${row(2)}\n`), [1, 2]],
-  ['gzip of a JSON array with a byte order mark', gzipSync(`[${row(1)},\n${row(2)}]`), [1, 2]],
+  ['gzip of a JSON array', gzipSync(`[${row(1)},\n${row(2)}]`), [1, 2]],
+  ['gzip with a byte order mark', gzipSync(`\ufeff[${row(1)},\n${row(2)}]`), [1, 2]],
 ]
 for (const [name, bytes, expected] of layouts)
   t.test(name, async t => {
@@ -178,6 +180,41 @@ t.test('refused: text around an array, and holes in it', async t => {
     await t.rejects(read(text), { code: 'E_PARSE' }, text)
   await t.rejects(read(`[${row(1)},\n{"a":`), { code: 'E_CUT', origin: { line: 2 } })
   await t.rejects(read(`[${row(1)},\n3]`), { code: 'E_PARSE', message: /a number, not an object/, origin: { line: 2 } })
+})
+
+t.test('refused: an array that is cut, or does not end as one', async t => {
+  for (const text of [`[${row(1)}`, `[${row(1)},`, `[${row(1)}\n`, `[${row(1)}}`, '['])
+    await t.rejects(read(text), { code: /^E_(CUT|PARSE)$/ }, text)
+  for (const text of [`[${row(1)}]"x"`, `[${row(1)}]\u0001`]) await t.rejects(read(text), { code: 'E_PARSE' }, text)
+  const items: Item[] = []
+  await t.rejects(
+    async () => {
+      for await (const item of readRecords(file(`[${row(1)},\n${row(2)}\n`), ['instance'])) items.push(item)
+    },
+    { code: 'E_CUT', origin: { line: 3 } },
+  )
+  t.same(ids(items), ['i1', 'i2'], 'its whole elements come out')
+})
+
+t.test('the limit of a line is the same wherever the input is cut', async t => {
+  const line = (bytes: number) => `{"a":"${'x'.repeat(bytes - 8)}"}`
+  const pieces = async (text: string, size: number) => {
+    const chunks = Array.from({ length: Math.ceil(text.length / size) }, (_, n) => Buffer.from(text.slice(n * size, (n + 1) * size)))
+    const items: Item[] = []
+    for await (const item of readRecords('in', [], { input: Readable.from(chunks), maxLine: 100 })) items.push(item)
+    return items.length
+  }
+  for (const size of [1, 7, 101, 1000]) {
+    t.equal(await pieces(`${line(100)}\r\n${line(100)}\r\n`, size), 2)
+    t.equal(await pieces(`[${' '.repeat(300)}${line(100)},${line(100)}]${' '.repeat(300)}`, size), 2)
+    for (const text of [`${line(101)}\n`, `[${line(101)},\n]`])
+      await t.rejects(pieces(text, size), { code: 'E_LINE_LENGTH', origin: { line: 1 } })
+  }
+})
+
+t.test('a text that looks like our mark for long integers is text', async t => {
+  const [item] = await read(`${row(1).slice(0, -1)},"big":9007199254740993,"text":"\\u0023int:x #int:1"}`)
+  t.match(item, { record: { big: 9007199254740993n, text: '#int:x #int:1' } })
 })
 
 t.test('files that are no text', async t => {
