@@ -6,6 +6,11 @@ import { commonName } from './patch-names.js'
  */
 export function detectStrip(patch: string): 0 | 1 {
   for (const [, names] of patch.matchAll(/^diff --git (.*?)\r*$/gm)) if (typeof commonName(names!, 0) === 'string') return 0
-  for (const [, old, new_] of patch.matchAll(/^--- ([^\t\r\n]+)[^\n]*\n\+\+\+ ([^\t\r\n]+)[^\n]*\n@@ -/gm)) if (old === new_) return 0
+  const lines = patch.split('\n')
+  for (const [at, line] of lines.entries()) {
+    if (!line.startsWith('--- ') || !lines[at + 1]?.startsWith('+++ ') || !lines[at + 2]?.startsWith('@@ -')) continue
+    const [old, new_] = [line, lines[at + 1]!].map(header => /^[^\t\r]*/.exec(header.slice(4))![0])
+    if (old !== '' && old === new_) return 0
+  }
   return 1
 }

@@ -1,4 +1,5 @@
 import { type Hunk, PatchFault, type Run } from './patch.js'
+import { withoutReturns } from './returns.js'
 
 const header = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$/s
 
@@ -96,14 +97,15 @@ function parseHeader(text: string, line: number): Hunk {
     number,
     number,
   ]
-  if (!found || ![oldStart + oldCount, newStart + newCount].every(Number.isSafeInteger))
+  const possible = (start: number, count: number) => Number.isSafeInteger(start + count) && (start > 0 || count === 0)
+  if (!found || !possible(oldStart, oldCount) || !possible(newStart, newCount))
     throw new PatchFault('corrupt', line, `not a hunk header: ${JSON.stringify(text.slice(0, 60))}`)
   return {
     oldStart,
     oldCount,
     newStart,
     newCount,
-    section: found[5]!.replace(/\r+$/, ''),
+    section: withoutReturns(found[5]!),
     runs: [],
     hasContext: false,
     endsInContext: false,

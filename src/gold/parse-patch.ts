@@ -2,6 +2,7 @@ import { opensHunk, parseHunks } from './parse-hunks.js'
 import { PatchFault, type PatchFile } from './patch.js'
 import { commonName, headerName } from './patch-names.js'
 import { unquoteName } from './quoting.js'
+import { withoutReturns } from './returns.js'
 
 /**
  * Reads a patch: git's format with renames, copies, modes, binary parts and gitlinks, or plain `diff -u` (git-diff(1), "Generating patch text").
@@ -63,8 +64,7 @@ function gitEntry(lines: readonly string[], start: number, strip: number): Entry
   }
   if (file.status === 'A') file.old = null
   if (file.status === 'D') file.new = null
-  if (file.old === null && file.new === null)
-    throw new PatchFault('no name', start + 1, `no file name with ${strip} director${strip === 1 ? 'y' : 'ies'} to strip: try --strip 0`)
+  checkNames(file, start, strip)
   return { file, end: at }
 }
 
@@ -141,9 +141,8 @@ function extendedHeader(file: PatchFile, line: string, at: number): boolean {
 function plainEntry(lines: readonly string[], at: number, strip: number): Entry {
   const old = readable(headerName(header(lines, at).slice(4), strip), at)
   const new_ = readable(headerName(header(lines, at + 1).slice(4), strip), at + 1)
-  if ((old.name === null && !old.nothing) || (new_.name === null && !new_.nothing) || (old.nothing && new_.nothing))
-    throw new PatchFault('no name', at + 1, `no file name with ${strip} director${strip === 1 ? 'y' : 'ies'} to strip: try --strip 0`)
   const status = old.nothing ? 'A' : new_.nothing ? 'D' : 'M'
+  checkNames({ status, old: old.name, new: new_.name }, at, strip)
   // x.py.orig and x.py: the shorter name, as git does
   const name = status === 'M' ? (new_.name!.length < old.name!.length ? new_.name : old.name) : null
   const { hunks, end } = parseHunks(lines, at + 2)
@@ -161,13 +160,20 @@ function plainEntry(lines: readonly string[], at: number, strip: number): Entry 
   return { file, end }
 }
 
+/** Every side that the entry's status says there is has a name; an empty one is none. */
+function checkNames({ status, old, new: new_ }: Pick<PatchFile, 'status' | 'old' | 'new'>, start: number, strip: number): void {
+  const names = status === 'A' ? [new_] : status === 'D' ? [old] : [old, new_]
+  if (!names.every(Boolean))
+    throw new PatchFault('no name', start + 1, `no file name with ${strip} director${strip === 1 ? 'y' : 'ies'} to strip: try --strip 0`)
+}
+
 function hasFileHeader(lines: readonly string[], at: number): boolean {
   return lines[at]!.startsWith('--- ') && (lines[at + 1]?.startsWith('+++ ') ?? false)
 }
 
 /** A header line; a patch that was converted to CRLF has CRs behind it. */
 function header(lines: readonly string[], at: number): string {
-  return lines[at]!.replace(/\r+$/, '')
+  return withoutReturns(lines[at]!)
 }
 
 function readable<T>(name: T | undefined, at: number): T {

@@ -24,7 +24,8 @@ export function headerName(text: string, strip: number): { name: string | null; 
 /**
  * The name in `diff --git X Y` (`text` is `X Y`), which the line tells only when both sides agree after stripping; null otherwise, undefined for a broken quote.
  *
- * Unquoted names may hold blanks: the line is cut at the blank that makes both halves agree.
+ * Unquoted names may hold blanks: the line is cut at the blank that makes both halves agree. The farther behind the cut, the longer is the first name and the
+ * shorter the second, so that the one blank where they are equally long is found by halving.
  */
 export function commonName(text: string, strip: number): string | null | undefined {
   if (text.startsWith('"')) {
@@ -37,9 +38,15 @@ export function commonName(text: string, strip: number): string | null | undefin
     const second = cut === -1 ? undefined : unquoteName(text.slice(cut + 1))
     return second === undefined ? undefined : agreed(text.slice(0, cut), second, strip)
   }
-  for (let cut = text.indexOf(' '); cut !== -1; cut = text.indexOf(' ', cut + 1)) {
-    const name = agreed(text.slice(0, cut), text.slice(cut + 1), strip)
-    if (name !== null) return name
+  const cuts: number[] = []
+  for (let cut = text.indexOf(' '); cut !== -1; cut = text.indexOf(' ', cut + 1)) cuts.push(cut)
+  for (let low = 0, high = cuts.length; low < high; ) {
+    const middle = (low + high) >> 1
+    const first = stripPrefix(text.slice(0, cuts[middle]), strip)
+    const second = stripPrefix(text.slice(cuts[middle]! + 1), strip)
+    if (first !== null && first === second) return first
+    if (first === null || (second !== null && first.length < second.length)) low = middle + 1
+    else high = middle
   }
   return null
 }

@@ -13,3 +13,5 @@ const cases: [name: string, patch: string, strip: number][] = [
 ]
 
 for (const [name, patch, strip] of cases) t.test(name, async t => t.equal(detectStrip(patch), strip))
+
+t.test('a line of a million characters takes no longer than it must', async t => t.equal(detectStrip(`--- ${'a'.repeat(1e6)}\nx\n`), 1))

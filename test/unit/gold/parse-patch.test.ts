@@ -26,6 +26,30 @@ t.test('additions before the removals of the same run are one run', async t => {
   t.same(file!.hunks[0]!.runs, [{ oldLine: 3, removed: 1, newLine: 3, added: 1 }])
 })
 
+t.test('an entry names every side that it has', async t => {
+  for (const text of [
+    'diff --git \nrename to x',
+    'diff --git a/x b/y\nrename to x\n',
+    'diff --git a/x b/y\n--- a/x\n+++ x\n@@ -1 +1 @@\n-a\n+b\n',
+    '--- a/\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n',
+  ])
+    t.throws(() => parsePatch(text), { code: 'no name', line: 1 }, text)
+})
+
+t.test('a side that has lines begins at line 1 at least', async t => {
+  for (const header of ['@@ -0,1 +1 @@', '@@ -0 +1 @@', '@@ -1 +0 @@'])
+    t.throws(() => parsePatch(patch(header, '-a', '+b')), { code: 'corrupt', message: /not a hunk header/ }, header)
+  t.equal(parsePatch(patch('@@ -0,0 +1 @@', '+b')).length, 1)
+})
+
+// by the square of its length each of these would take minutes
+t.test('a line of a million characters takes no longer than it must', async t => {
+  t.equal(parsePatch(`diff --git a/x b/x\n${'\r'.repeat(1e6)}x\n`)[0]!.old, 'x')
+  t.throws(() => parsePatch(`diff --git a/${'b '.repeat(5e5)}\n`), { code: 'no name' })
+  const name = 'b '.repeat(2e5)
+  t.equal(parsePatch(`diff --git a/${name}c b/${name}c\nold mode 100644\nnew mode 100755\n`)[0]!.old, `${name}c`)
+})
+
 t.test('what looks like headers inside a hunk is text', async t => {
   const files = parsePatch(patch('@@ -1,2 +1,2 @@', '--- a/y.py', '-diff --git a/y b/y', '+++ b/y.py', '+@@ -1 +1 @@'))
   t.equal(files.length, 1)
