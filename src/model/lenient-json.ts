@@ -11,8 +11,7 @@ export function readLenientJson(text: string): LenientResult | undefined {
   try {
     return { value: JSON.parse(trimmed), repaired: false }
   } catch {}
-  const fenced = /^```[\w-]*\s*\n?([\s\S]*?)\n?\s*```$/.exec(trimmed)
-  const state: Reader = { text: fenced ? fenced[1]! : trimmed, at: 0 }
+  const state: Reader = { text: unfenced(trimmed), at: 0 }
   try {
     const value = readValue(state, 0)
     skipSpace(state)
@@ -21,6 +20,12 @@ export function readLenientJson(text: string): LenientResult | undefined {
     if (error instanceof SyntaxError) return undefined
     throw error
   }
+}
+
+/** What stands inside a code fence that begins and ends the text. */
+function unfenced(text: string): string {
+  const opened = /^```[\w-]*/.exec(text)?.[0].length ?? 0
+  return opened > 0 && text.length >= opened + 3 && text.endsWith('```') ? text.slice(opened, -3) : text
 }
 
 type Reader = { text: string; at: number }

@@ -27,13 +27,13 @@ export function parseAnswer(turn: string): Answer | undefined {
     if (typeof file !== 'string' || file.trim() === '') repaired = true
     else files.push(normalisePath(file.trim()))
   }
-  const ranges: Range[] = []
+  const ranges = new Map<string, Range>()
   for (const entry of fields.ranges) {
     const range = readRange(entry)
     if (!range) repaired = true
-    else if (!ranges.some(r => r.path === range.path && r.start === range.start && r.end === range.end)) ranges.push(range)
+    else ranges.set(`${range.start} ${range.end} ${range.path}`, range)
   }
-  return { ...noAnswer, files: [...new Set(files)].filter(Boolean), ranges, parse: repaired ? 'repaired' : 'exact' }
+  return { ...noAnswer, files: [...new Set(files)].filter(Boolean), ranges: [...ranges.values()], parse: repaired ? 'repaired' : 'exact' }
 }
 
 /** `{"files": […], "line_ranges": […]}`; forgiven: a bare list of files, one file instead of a list. */
@@ -72,5 +72,5 @@ function rangeParts(entry: unknown): [unknown, unknown, unknown] | undefined {
 }
 
 function isLine(value: unknown): value is number {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 1
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1
 }

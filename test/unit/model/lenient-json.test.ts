@@ -22,3 +22,8 @@ t.test('a key __proto__ is a key', async t => {
   t.equal(({} as { polluted?: number }).polluted, undefined)
   t.ok(typeof value === 'object')
 })
+
+t.test('a fence with a million blanks takes no longer than it must', async t => {
+  t.equal(readLenientJson(`\`\`\`json${' \n'.repeat(5e5)}x`), undefined)
+  t.same(readLenientJson(`\`\`\`json${' \n'.repeat(5e5)}[1]\n\n\`\`\``), { value: [1], repaired: true })
+})

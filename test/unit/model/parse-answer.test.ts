@@ -49,6 +49,11 @@ const cases: [what: string, turn: string, expected: Expected][] = [
     { files: ['a.py'], parse: 'repaired' },
   ],
   ['line 0', answer('{"files": ["a.py"], "line_ranges": [["a.py", 0, 3]]}'), { files: ['a.py'], parse: 'repaired' }],
+  [
+    'a line above 2^53',
+    answer('{"files": ["a.py"], "line_ranges": [["a.py", 1, 9007199254740992]]}'),
+    { files: ['a.py'], parse: 'repaired' },
+  ],
   ['a range without lines', answer('{"files": ["a.py"], "line_ranges": ["a.py"]}'), { files: ['a.py'], parse: 'repaired' }],
   ['not readable', answer('the file is a.py'), { files: [], parse: 'none' }],
   ['other JSON', answer('{"path": "a.py"}'), { files: [], parse: 'none' }],
@@ -64,3 +69,8 @@ for (const [what, turn, expected] of cases)
     const ranges = (expected.ranges ?? []).map(([path, start, end]) => ({ path, start, end }))
     return t.same(found, { files: expected.files, ranges, modules: [], functions: [], parse: expected.parse ?? 'exact' })
   })
+
+t.test('a hundred thousand ranges take no longer than they must', async t => {
+  const ranges = Array.from({ length: 1e5 }, (_, n) => `"a.py:${n + 1}"`)
+  t.equal(parseAnswer(answer(`{"files": [], "line_ranges": [${ranges}, ${ranges}]}`))!.ranges.length, 1e5)
+})

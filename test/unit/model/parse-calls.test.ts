@@ -33,5 +33,10 @@ const cases: [what: string, turn: string, calls: ParsedCall[]][] = [
   ['a thought that began in the prompt', `${block('{"name": "a"}')}</think>${block('{"name": "b"}')}`, [call('b', {})]],
   ['a thought that does not end', `${block('{"name": "a"}')}<think>${block('{"name": "b"}')}`, [call('a', {})]],
 ]
+const nested = (depth: number) => `{"name": "glob", "arguments": ${'{"a": '.repeat(depth)}1${'}'.repeat(depth)}}`
+t.test('arguments deeper than a record can hold', async t => {
+  t.match(parseCalls(block(nested(100))), [{ bad: false, name: 'glob' }])
+  t.same(parseCalls(block(nested(10_000))), [bad(nested(10_000))])
+})
 
 for (const [what, turn, calls] of cases) t.test(what, async t => t.same(parseCalls(turn), calls))
