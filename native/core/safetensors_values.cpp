@@ -70,6 +70,7 @@ std::vector<float> values_as_float(const StoredTensor& t) {
   if (t.dtype != "F32" && t.dtype != "F16" && t.dtype != "BF16")
     throw Error("E_CHECKPOINT", "tensor " + json_quote(t.name) + ": dtype " + t.dtype + ", expected F32, F16 or BF16");
   std::vector<float> values(static_cast<size_t>(t.size()));
+  if (values.empty()) return values;
   if (t.dtype == "F32") std::memcpy(values.data(), t.data, static_cast<size_t>(t.bytes));
   else
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(value_at(t, static_cast<int64_t>(i)));
