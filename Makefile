@@ -80,8 +80,14 @@ build/js/.built: dist/.built test/tsconfig.json $(shell find test -name '*.ts')
 test: tests
 	node build/js/test/run.js --jobs $(JOBS)
 
+# The reader of safetensors with sanitizers, for its fuzzer.
+fuzz_sources := $(addprefix native/,core/safetensors.cpp core/safetensors_values.cpp core/json.cpp core/files.cpp test/fuzz_safetensors.cpp)
+build/fuzz/fuzz-safetensors: $(fuzz_sources) $(wildcard native/core/*.h)
+	mkdir -p $(@D)
+	g++ -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $(fuzz_sources)
+
 # Slow: needs minutes, or packages from elsewhere.
-check-slow: tests
+check-slow: tests build/fuzz/fuzz-safetensors
 	node build/js/test/run.js --jobs 1 --slow
 
 # make bench ONLY=reference: one backend.
