@@ -162,7 +162,7 @@ lib := $(DESTDIR)$(PREFIX)/lib/cg
 man := $(DESTDIR)$(PREFIX)/share/man
 install: build
 	rm -rf $(lib)
-	mkdir -p $(lib)/build/Release $(DESTDIR)$(PREFIX)/bin $(man)/man1 $(man)/man5
+	mkdir -p $(lib)/build/Release $(DESTDIR)$(PREFIX)/bin $(man)/man1 $(man)/man5 $(man)/man7
 	cp -R bin dist package.json LICENSE $(lib)
 	cp $(wildcard build/Release/cg.node build/Release/cg-leash) $(lib)/build/Release
 	npm ls --all --omit=dev --parseable 2> /dev/null | sed -n "s|^$$PWD/||p" | sort -u \
@@ -170,8 +170,9 @@ install: build
 	for command in $(commands); do ln -sf ../lib/cg/bin/cg-$$command $(DESTDIR)$(PREFIX)/bin/cg-$$command; done
 	install -m 644 dist/man/*.1 $(man)/man1
 	install -m 644 dist/man/*.5 $(man)/man5
+	install -m 644 dist/man/*.7 $(man)/man7
 
 uninstall:
 	rm -rf $(lib)
 	for command in $(commands); do rm -f $(DESTDIR)$(PREFIX)/bin/cg-$$command $(man)/man1/cg-$$command.1; done
-	rm -f $(man)/man5/cg-record.5
+	rm -f $(man)/man5/cg-record.5 $(man)/man7/cg-recovery.7

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { globby } from 'globby'
 import t from 'tap'
 import type { AnyCommand } from '#cg/cli/command.js'
+import { recoveryPage, symptoms } from '#cg/cli/man-recovery.js'
 import { flagName, sharedOptions } from '#cg/cli/options.js'
 import { parse } from '#cg/cli/parse.js'
 
@@ -56,4 +58,26 @@ t.test('every option that README names exists', async t => {
     [...new Set(named)].filter(flag => !known.has(flag)),
     [],
   )
+})
+
+t.test('every message that cg-recovery(7) explains is one that a command says, and README names only those', async t => {
+  const sources = (await globby(['src/**/*.ts', '!src/cli/man-recovery.ts'])).map(file =>
+    readFileSync(file, 'utf8').replace(/' \+\s*'/g, ''),
+  )
+  for (const { said } of symptoms)
+    t.ok(
+      sources.some(text => text.includes(said)),
+      said,
+    )
+  const readme = readFileSync('README.md', 'utf8')
+  const quoted = [...readme.slice(readme.indexOf('## When a night run failed')).matchAll(/^\| `… ([^`]*?)( …)?` \|/gm)].map(
+    ([, words]) => words!,
+  )
+  t.ok(quoted.length > 4)
+  for (const words of quoted)
+    t.ok(
+      symptoms.some(({ said }) => said === words),
+      words,
+    )
+  t.match(recoveryPage(), /Type the same command again/)
 })

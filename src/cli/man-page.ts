@@ -66,7 +66,7 @@ function seeAlso(name: string): string {
   const pages = ['worktree', 'mine', 'judge', 'rollout', 'reward', 'train', 'eval']
     .map(stage => `cg-${stage}`)
     .filter(page => page !== name)
-  return [...pages.map(page => `${page}(1)`), 'cg-record(5)'].join(', ')
+  return [...pages.map(page => `${page}(1)`), 'cg-record(5)', 'cg-recovery(7)'].join(', ')
 }
 
 function sentence(text: string): string {

@@ -10,6 +10,7 @@ t.test('what is installed works without the sources, and goes again', async t =>
   execFileSync('make', ['install', ...where], { stdio: ['ignore', 'ignore', 'inherit'] })
   const bin = (name: string) => join(dir, 'usr', 'bin', name)
   t.match(readdirSync(join(dir, 'usr', 'share', 'man', 'man5')), ['cg-record.5'])
+  t.match(readdirSync(join(dir, 'usr', 'share', 'man', 'man7')), ['cg-recovery.7'])
   t.equal(readdirSync(join(dir, 'usr', 'share', 'man', 'man1')).length, 7)
   const lib = join(dir, 'usr', 'lib', 'cg')
   t.ok(existsSync(join(lib, 'build', 'Release', 'cg.node')))
