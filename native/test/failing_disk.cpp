@@ -24,8 +24,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
+#include <cstring>
 #include <string>
 
 namespace {
@@ -65,42 +66,83 @@ const Plan& plan() {
   return *made;
 }
 
-std::string link_target(const std::string& link) {
-  char text[4096];
-  const ssize_t n = readlink(link.c_str(), text, sizeof text);
-  return n > 0 ? std::string(text, static_cast<size_t>(n)) : std::string();
+// Paths are put together in fixed buffers: signal handlers write too, and must not meet the allocator.
+struct Path {
+  char text[8192];
+  size_t size = 0;
+};
+
+void read_link(const char* link, Path* path) {
+  const ssize_t n = readlink(link, path->text, sizeof path->text - 1);
+  path->size = n > 0 ? static_cast<size_t>(n) : 0;
+  path->text[path->size] = 0;
 }
 
-std::string path_of(int fd) { return link_target("/proc/self/fd/" + std::to_string(fd)); }
-
-std::string path_at(int directory, const char* path) {
-  if (path[0] == '/') return std::filesystem::path(path).lexically_normal();
-  const std::string base = directory == AT_FDCWD ? link_target("/proc/self/cwd") : path_of(directory);
-  return std::filesystem::path(base + "/" + path).lexically_normal();
+void path_of(int fd, Path* path) {
+  char link[32];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  read_link(link, path);
 }
 
-bool inside(const std::string& path) {
+// Adds the parts of `more` to an absolute path, `.` and `..` worked out.
+void append(const char* more, Path* path) {
+  while (*more) {
+    while (*more == '/') ++more;
+    const size_t size = std::strcspn(more, "/");
+    const bool up = size == 2 && more[0] == '.' && more[1] == '.';
+    if (up)
+      while (path->size > 0 && path->text[--path->size] != '/') continue;
+    else if (size > 0 && !(size == 1 && more[0] == '.') && path->size + size + 2 < sizeof path->text) {
+      path->text[path->size++] = '/';
+      std::memcpy(path->text + path->size, more, size);
+      path->size += size;
+    }
+    path->text[path->size] = 0;
+    more += size;
+  }
+}
+
+void path_at(int directory, const char* name, Path* path) {
+  if (name[0] == '/') path->text[0] = 0;
+  else if (directory == AT_FDCWD) read_link("/proc/self/cwd", path);
+  else path_of(directory, path);
+  append(name, path);
+}
+
+bool inside(const Path& path) {
   const std::string& directory = plan().directory;
-  return !directory.empty() && path.compare(0, directory.size(), directory) == 0 && (path.size() == directory.size() || path[directory.size()] == '/');
+  return path.size >= directory.size() && std::memcmp(path.text, directory.data(), directory.size()) == 0 &&
+         (path.size == directory.size() || path.text[directory.size()] == '/');
 }
 
 // Counts a change; true, with errno set, when it is to fail.
-bool fails(const char* call, const std::string& path) {
+bool fails(const char* call, const Path& path) {
   if (!inside(path)) return false;
   const long n = ++changes;
   const Plan& p = plan();
   if (p.tally >= 0) {
-    const std::string line = std::to_string(n) + " " + call + " " + path + "\n";
-    syscall(SYS_write, p.tally, line.data(), line.size());
+    char line[sizeof path.text + 64];
+    const int size = std::snprintf(line, sizeof line, "%ld %s %s\n", n, call, path.text);
+    syscall(SYS_write, p.tally, line, static_cast<size_t>(size));
   }
   if (p.from <= 0 || n < p.from || n >= p.from + p.count) return false;
   errno = p.error;
   return true;
 }
 
-bool fails_fd(const char* call, int fd) { return !plan().directory.empty() && fails(call, path_of(fd)); }
+bool fails_fd(const char* call, int fd) {
+  if (plan().directory.empty()) return false;
+  Path path;
+  path_of(fd, &path);
+  return fails(call, path);
+}
 
-bool fails_at(const char* call, int directory, const char* path) { return !plan().directory.empty() && fails(call, path_at(directory, path)); }
+bool fails_at(const char* call, int directory, const char* name) {
+  if (plan().directory.empty()) return false;
+  Path path;
+  path_at(directory, name, &path);
+  return fails(call, path);
+}
 
 // An open is a change when it makes a file or empties one; on a read-only disk every one for writing.
 bool open_fails(int directory, const char* path, int flags) {
@@ -108,7 +150,7 @@ bool open_fails(int directory, const char* path, int flags) {
   struct stat info;
   const bool makes = (flags & O_CREAT) && fstatat(directory, path, &info, 0) != 0;
   const bool writes = plan().error == EROFS && (flags & O_ACCMODE) != O_RDONLY;
-  return (makes || (flags & O_TRUNC) || writes) && fails("open", path_at(directory, path));
+  return (makes || (flags & O_TRUNC) || writes) && fails_at("open", directory, path);
 }
 
 template <class F>
@@ -157,7 +199,9 @@ OPENAT(openat64)
     static const auto next = real<result(*) parameters>(#name); \
     return next arguments;                                   \
   }
-ON_FD(ssize_t, write, (int fd, const void* bytes, size_t size), (fd, bytes, size))
+ssize_t write(int fd, const void* bytes, size_t size) {  // without dlsym, for signal handlers
+  return fails_fd("write", fd) ? -1 : syscall(SYS_write, fd, bytes, size);
+}
 ON_FD(ssize_t, pwrite, (int fd, const void* bytes, size_t size, off_t at), (fd, bytes, size, at))
 ON_FD(ssize_t, pwrite64, (int fd, const void* bytes, size_t size, off64_t at), (fd, bytes, size, at))
 ON_FD(ssize_t, writev, (int fd, const struct iovec* parts, int count), (fd, parts, count))
