@@ -81,5 +81,7 @@ function reason(error: Error & { code?: string }): string {
   if (error.code === 'SQLITE_NOTADB') return 'not a cg cache: name another --cache, or remove the file'
   if (error.code === 'SQLITE_CORRUPT') return 'the cache is damaged: remove the file'
   if (error.code === 'SQLITE_BUSY') return 'locked by another process for 20 s: try again, or name another --cache'
+  if (/^SQLITE_(FULL|IOERR)|^ENOSPC/.test(error.code ?? ''))
+    return `cannot open the cache (${error.message}): free some space, name another --cache, or use --no-cache`
   return `cannot open the cache (${error.message}): name another --cache, or use --no-cache`
 }
