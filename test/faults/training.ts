@@ -42,7 +42,7 @@ export const publishing: Job = {
     join(dir, 'steps.ndjson'),
   ],
   input: trainingInput(2),
-  leave: /^(trainer\.json|trainer\.json\.new|lock)$/,
+  leave: /^run\/(trainer\.json|trainer\.json\.new|lock)$/,
   check: (t, dir, whole) => {
     const now = listing(dir)
     const versions = existsSync(join(dir, 'run')) ? readdirSync(join(dir, 'run')).filter(name => /^v\d+$/.test(name)) : []

@@ -1,0 +1,40 @@
+import { join } from 'node:path'
+import t from 'tap'
+import { scratch } from '../pipeline/process.js'
+import { matching, noFailingDisk } from './disk.js'
+import { everyChange } from './every-change.js'
+import { preparing, redirecting, scoring, searching } from './streaming.js'
+
+t.setTimeout(280_000)
+
+t.test('-o and the cache', { skip: noFailingDisk }, t =>
+  everyChange(
+    t,
+    scoring,
+    matching(
+      /^open .*out\.ndjson\./,
+      /^open .*cache\.db$/,
+      /^pwrite64 .*cache\.db-wal$/,
+      /^write .*out\.ndjson\./,
+      /^rename .*out\.ndjson$/,
+    ),
+    ['ENOSPC'],
+  ),
+)
+
+t.test('standard output into a file', { skip: noFailingDisk }, t =>
+  everyChange(t, redirecting, matching(/^write .*out\.ndjson$/), ['EDQUOT']),
+)
+
+t.test('clones, worktrees and their marks', { skip: noFailingDisk }, t =>
+  everyChange(
+    t,
+    preparing(join(scratch(t).dir, 'mirror')),
+    matching(/^link .*acme\+lib\.lock$/, /^rename .*acme\+lib\.git$/, /\.lease\./, /^fsync .*\.ready\./),
+    ['ENOSPC'],
+  ),
+)
+
+t.test('leases and results of rollouts', { skip: noFailingDisk }, t =>
+  everyChange(t, searching(join(scratch(t).dir, 'mirror')), matching(/\.lease\./, /^pwrite64 .*cache\.db-wal$/), ['EROFS']),
+)
