@@ -1,12 +1,14 @@
 /**
  * What every git command of ours runs with. A repository cannot make git run a program: hooks, file system monitor and the ext transport are off, filters
- * are off through `info/attributes`, system and user configuration is not read (`--git-config` lets a clone read it).
+ * are off through `info/attributes`, system and user configuration is not read (`--git-config` lets a clone read it). What is fetched stays a pack, which
+ * appears by one rename: unpacked, a fetch that was cut (killed, or no space) would leave a commit without its files, which looks as if it were there.
  */
 export const hardening: readonly string[] = [
   'core.hooksPath=/dev/null',
   'core.fsmonitor=false',
   'core.attributesFile=/dev/null',
   'protocol.ext.allow=never',
+  'fetch.unpackLimit=1',
 ]
 
 /** `info/attributes`, which beats those in the tree: files get the bytes of their blobs (gitattributes(5)). */

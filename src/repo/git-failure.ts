@@ -13,9 +13,10 @@ export class GitFailure extends RecordFault {
   }
 }
 
-/** How the system's reasons read in git's messages, which it has from strerror(3) in the C locale. */
+/** How reasons read in git's messages, which it has from strerror(3) in the C locale, but for one of its own (csum-file.c). */
 const reasons: [words: string, code: string][] = [
   ['No space left on device', 'ENOSPC'],
+  ['Out of diskspace', 'ENOSPC'],
   ['Disk quota exceeded', 'EDQUOT'],
   ['Read-only file system', 'EROFS'],
   ['Input/output error', 'EIO'],
