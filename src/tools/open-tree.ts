@@ -1,15 +1,19 @@
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { RecordFault } from '../record/fault.js'
 import type { Worktree } from '../record/schema.js'
 import { checkoutTree, readyTree } from '../repo/checkout.js'
 import { fullCommit, presentTree } from '../repo/commit.js'
 import { isCloned, placeOfBare } from '../repo/store.js'
+import { createLimit } from './limit.js'
 import type { Tree } from './tree.js'
 import { worktreeTree } from './worktree-tree.js'
 
 const opened = new Map<string, Promise<Tree>>()
 /** Trees whose lists of files are kept. */
 const capacity = 32
+/** A step of training asks for the trees of all its prompts at once, and each takes processes to open. */
+const onCore = createLimit(availableParallelism())
 
 /**
  * The files of an instance's base commit, as `cg-worktree` prepared them; leased until the process ends.
@@ -22,7 +26,7 @@ export async function openTree(instance: { instance_id: string; worktree?: Workt
   if (!worktree?.bare)
     throw new RecordFault('E_NO_WORKTREE', `${instance.instance_id} has no worktree: put cg-worktree before this command`)
   const key = `${worktree.bare}\0${worktree.commit}`
-  const tree = opened.get(key) ?? open(instance.instance_id, worktree, worktree.bare, signal)
+  const tree = opened.get(key) ?? onCore(() => open(instance.instance_id, worktree, worktree.bare!, signal))
   opened.delete(key)
   opened.set(key, tree)
   if (opened.size > capacity) opened.delete(opened.keys().next().value!)
