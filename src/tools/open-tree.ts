@@ -26,11 +26,20 @@ export async function openTree(instance: { instance_id: string; worktree?: Workt
   if (!worktree?.bare)
     throw new RecordFault('E_NO_WORKTREE', `${instance.instance_id} has no worktree: put cg-worktree before this command`)
   const key = `${worktree.bare}\0${worktree.commit}`
-  const tree = opened.get(key) ?? onCore(() => open(instance.instance_id, worktree, worktree.bare!, signal))
+  const known = opened.get(key)
   opened.delete(key)
+  const tree = known ?? onCore(() => open(instance.instance_id, worktree, worktree.bare!, signal))
   opened.set(key, tree)
   if (opened.size > capacity) opened.delete(opened.keys().next().value!)
-  tree.catch(() => opened.delete(key))
+  if (known)
+    return known.catch(() => {
+      // Who asked first may have given up, and what failed for it is said of its record alone.
+      signal?.throwIfAborted()
+      return openTree(instance, signal)
+    })
+  tree.catch(() => {
+    if (opened.get(key) === tree) opened.delete(key)
+  })
   return tree
 }
 

@@ -62,6 +62,25 @@ t.test('a damaged worktree is refused, and can be opened once it is whole', asyn
   t.strictSame(await (await openTree({ instance_id: 'i', worktree })).list(), ['a'])
 })
 
+t.test('those who ask at the same time share what is opened, but no failure', async t => {
+  const { worktree, dir } = await prepared(t)
+  const gone = { ...worktree, bare: join(dir, 'nowhere.git') }
+  const failed = await Promise.all(['i', 'j', 'k'].map(instance_id => openTree({ instance_id, worktree: gone }).catch(error => error)))
+  t.match(
+    failed.map(error => error.message),
+    [/^i: /, /^j: /, /^k: /],
+    'each is told of its own instance',
+  )
+
+  const stop = new AbortController()
+  const first = openTree({ instance_id: 'i', worktree }, stop.signal)
+  const [second, third] = [openTree({ instance_id: 'j', worktree }), openTree({ instance_id: 'k', worktree })]
+  stop.abort(new Error('gave up'))
+  await t.rejects(first, { message: 'gave up' })
+  t.strictSame(await (await second).list(), ['a'], 'goes on without the one who began')
+  t.equal(await third, await second)
+})
+
 t.test('the tree of a local repository is its HEAD', async t => {
   const dir = scratch(t)
   const [, head] = makeRepository(join(dir, 'src'), [{ a: '1' }, { a: '2', b: '3' }])
