@@ -32,7 +32,7 @@ export type Context = {
   count: { in: number; out: number; cached: number; faults: number }
   /** The `fault` record that stands for a record that failed, counted; throws without `--keep-going` and beyond `--max-faults`. `mapRecords` calls it. */
   fault(error: RecordFault, of: Known): Fault
-  /** True when every upstream `run` has ended with ok, or none was seen; known at the end of the input. */
+  /** True when the input was read to its end, no signal came, and every upstream `run` has ended with ok or none was seen; known at the end of the input. */
   cleanEnd(): boolean
   /** The `run` records of upstream stages, in order. */
   upstream(): readonly Run[]

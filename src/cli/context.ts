@@ -51,7 +51,8 @@ export function createContext(
         retry: error.retry,
       }
     },
-    cleanEnd: () => readToEnd() && upstream.early().length === 0,
+    // after a signal what was read is not all done
+    cleanEnd: () => readToEnd() && !signal.aborted && upstream.early().length === 0,
     upstream: upstream.runs,
     args,
     given: name => given.has(name),

@@ -14,6 +14,8 @@ export function watchSignals(stop: (signal: Caught) => void): { received(): Caug
     if (received) return end(signal)
     received = signal as Caught
     stop(received)
+    // From the next turn on nobody listens, and the system ends us at the second one even while we wait for something, such as a locked cache.
+    setImmediate(dispose)
   }
   const dispose = () => {
     for (const signal of caught) process.removeListener(signal, handle)

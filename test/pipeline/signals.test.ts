@@ -1,12 +1,18 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type Database from 'better-sqlite3'
 import t from 'tap'
 import { echo, echoStatuses, records, rows, run, scratch, shell, start } from './process.js'
+
+const Sqlite = createRequire(import.meta.url)('better-sqlite3') as typeof Database
 
 const until = async (condition: () => boolean) => {
   for (let n = 0; n < 400 && !condition(); n++) await sleep(25)
 }
+
+t.setTimeout(200_000)
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   t.test(`${signal}: what is in flight finishes, then the process dies of it`, async t => {
@@ -32,6 +38,20 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
       'a prefix of the whole',
     )
   })
+
+t.test('after a signal the output is no whole one, although all input was read', async t => {
+  const { child, done } = start(echo, ['-j2', '--wait', '1500'], { input: rows(3) })
+  let seen = ''
+  child.stdout!.on('data', text => {
+    seen += text
+  })
+  await until(() => seen.includes('"i0"'))
+  await sleep(300) // i2 is at work, and behind it there is nothing to read
+  child.kill('SIGTERM')
+  const { stdout, signal } = await done
+  t.equal(signal, 'SIGTERM')
+  t.match(records(stdout).at(-1), { kind: 'end', ok: false, in: 3 })
+})
 
 t.test('a shell sees 128 + n', async t => {
   const { stdout } = await shell(
@@ -62,6 +82,82 @@ t.test('a second signal ends at once', async t => {
   const { signal } = await done
   t.equal(signal, 'SIGTERM')
   t.ok(Date.now() - before < 5000)
+})
+
+t.test('a second signal ends at once while the cache is locked, and when the lock goes the first one is orderly', async t => {
+  const { dir } = scratch(t)
+  const cache = join(dir, 'cache.db')
+  t.match(await run(echo, ['--memo', '--cache', cache], { input: rows(1, 100) }), { status: 0 })
+  const other = new Sqlite(cache)
+  t.teardown(() => other.close())
+  for (const twice of [true, false]) {
+    const { child, done } = start(echo, ['-j1', '--memo', '--wait', '100', '--cache', cache], { input: null })
+    let heard = ''
+    for (const stream of [child.stdout!, child.stderr!])
+      stream.on('data', text => {
+        heard += text
+      })
+    child.stdin!.write(rows(50, twice ? 0 : 50))
+    await until(() => heard.includes(twice ? '"i0"' : '"i50"'))
+    other.exec('BEGIN IMMEDIATE')
+    child.kill('SIGTERM')
+    await until(() => heard.includes('finishing'))
+    await sleep(500)
+    const before = Date.now()
+    if (twice) child.kill('SIGTERM')
+    else other.exec('COMMIT')
+    const { signal, stdout } = await done
+    if (twice) other.exec('COMMIT')
+    t.equal(signal, 'SIGTERM')
+    t.ok(Date.now() - before < 10_000, 'no 20 s for the lock')
+    t.equal(records(stdout).at(-1)?.kind, twice ? 'instance' : 'end')
+  }
+})
+
+t.test('a full pipe: the first signal waits for the reader, the second does not', async t => {
+  for (const twice of [false, true]) {
+    const { child, done } = start(echo, ['--size', '100000'], { input: null })
+    const reader = child.stdout!
+    await new Promise<void>(resolve =>
+      reader.once('data', () => {
+        reader.pause()
+        resolve()
+      }),
+    )
+    child.stdin!.write(rows(20))
+    let heard = ''
+    child.stderr!.on('data', text => {
+      heard += text
+    })
+    await sleep(500) // until it is full; if it is not, less is tested
+    child.kill('SIGTERM')
+    await until(() => heard.includes('finishing'))
+    t.equal(child.exitCode ?? child.signalCode, null)
+    if (twice) child.kill('SIGTERM')
+    reader.resume()
+    const { stdout, signal } = await done
+    t.equal(signal, 'SIGTERM')
+    if (!twice) t.match(records(stdout).at(-1), { kind: 'end', ok: false }, 'whole lines, and the end that says what they are')
+  }
+})
+
+t.test('a signal while nothing has come', async t => {
+  const { child, done } = start(echo, [], { input: null })
+  let seen = ''
+  child.stdout!.on('data', text => {
+    seen += text
+  })
+  await until(() => seen.includes('"run"'))
+  child.kill('SIGHUP')
+  const { stdout, signal } = await done
+  t.equal(signal, 'SIGHUP')
+  t.match(records(stdout), [{ kind: 'run' }, { kind: 'end', ok: false, in: 0 }])
+})
+
+t.test('standard input closed is an empty input', async t => {
+  const { stdout, stderr } = await shell('$ECHO <&-; echo $?')
+  t.match(stdout, /"kind":"end".*"ok":true.*\n0\n$/)
+  t.match(stderr, /0 in, 0 out/)
 })
 
 t.test('finished work is in the cache after a signal, and a rerun gives what an uninterrupted run gives', async t => {
