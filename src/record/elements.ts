@@ -28,6 +28,7 @@ export async function* arrayElements(chunks: AsyncIterable<Buffer>, maxLine: num
   let escaped = false
   let blank = true
   let begun = false
+  let brokenString = false // a line feed inside: left there, so that the element is refused
   let elements = 0
 
   const take = (tail: Buffer): Buffer => {
@@ -36,7 +37,8 @@ export async function* arrayElements(chunks: AsyncIterable<Buffer>, maxLine: num
     pending = []
     held = 0
     blank = true
-    for (let at = bytes.indexOf(LF); at !== -1; at = bytes.indexOf(LF, at)) bytes[at] = 32
+    if (!brokenString) for (let at = bytes.indexOf(LF); at !== -1; at = bytes.indexOf(LF, at)) bytes[at] = 32
+    brokenString = false
     return bytes
   }
 
@@ -63,6 +65,7 @@ export async function* arrayElements(chunks: AsyncIterable<Buffer>, maxLine: num
         continue
       }
       if (inString) {
+        if (byte === LF) brokenString = true
         if (escaped) escaped = false
         else if (byte === BACKSLASH) escaped = true
         else if (byte === QUOTE) inString = false

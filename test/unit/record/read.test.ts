@@ -183,7 +183,7 @@ t.test('refused: text around an array, and holes in it', async t => {
 })
 
 t.test('refused: an array that is cut, or does not end as one', async t => {
-  for (const text of [`[${row(1)}`, `[${row(1)},`, `[${row(1)}\n`, `[${row(1)}}`, '['])
+  for (const text of [`[${row(1)}`, `[${row(1)},`, `[${row(1)}\n`, `[${row(1)}}`, '[', `[{"a":"\n"}]`])
     await t.rejects(read(text), { code: /^E_(CUT|PARSE)$/ }, text)
   for (const text of [`[${row(1)}]"x"`, `[${row(1)}]\u0001`]) await t.rejects(read(text), { code: 'E_PARSE' }, text)
   const items: Item[] = []
