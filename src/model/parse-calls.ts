@@ -6,8 +6,8 @@ export type ParsedCall = { bad: false; name: string; arguments: unknown } | { ba
 /**
  * The calls of a turn, in order: every `<tool_call>{"name": …, "arguments": {…}}</tool_call>` (protocol: a turn). A last block without its closing tag counts.
  *
- * Thoughts hold no calls. `parameters` is read as `arguments`; arguments that are a string with a JSON object are that object. Arguments nested so deeply that
- * no record can hold them make a bad call. Never throws.
+ * Thoughts hold no calls. `parameters` is read as `arguments`; arguments that are a string with a JSON object are that object. Arguments that no record
+ * can hold, nested too deeply or with a number beyond float64, make a bad call. Never throws.
  */
 export function parseCalls(turn: string): ParsedCall[] {
   return Array.from(visibleText(turn).matchAll(/<tool_call>([\s\S]*?)(?:<\/tool_call>|$)/g), match => parseCall(match[1]!.trim()))
@@ -19,15 +19,16 @@ function parseCall(text: string): ParsedCall {
   const given = call.arguments ?? call.parameters ?? {}
   const inner = typeof given === 'string' ? json(given) : given
   const args = isObject(inner) ? inner : given
-  return isDeeper(args, maxDepth) ? { bad: true, text } : { bad: false, name: call.name, arguments: args }
+  return !fits(args, maxDepth) ? { bad: true, text } : { bad: false, name: call.name, arguments: args }
 }
 
 /** As deep as the lenient reader goes; no tool takes more than one level. */
 const maxDepth = 100
 
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some(inner => isDeeper(inner, levels - 1))
+function fits(value: unknown, levels: number): boolean {
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object' || value === null) return true
+  return levels > 0 && Object.values(value).every(inner => fits(inner, levels - 1))
 }
 
 function json(text: string): unknown {

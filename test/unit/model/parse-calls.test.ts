@@ -28,6 +28,11 @@ const cases: [what: string, turn: string, calls: ParsedCall[]][] = [
   ],
   ['arguments that are text', block('{"name": "glob", "arguments": "*.py"}'), [call('glob', '*.py')]],
   ['arguments that are a list', block('{"name": "glob", "arguments": ["*"]}'), [call('glob', ['*'])]],
+  [
+    'a number that is none',
+    block('{"name": "read", "arguments": {"start": 1e400}}'),
+    [bad('{"name": "read", "arguments": {"start": 1e400}}')],
+  ],
   ['parameters for arguments', block('{"name": "glob", "parameters": {"pattern": "*"}}'), [call('glob', { pattern: '*' })]],
   ['a thought holds no calls', `<think>\n${block('{"name": "grep", "arguments": {}}')}\n</think>\nDone.`, []],
   ['a thought that began in the prompt', `${block('{"name": "a"}')}</think>${block('{"name": "b"}')}`, [call('b', {})]],
