@@ -4,7 +4,7 @@ import { pruneTree } from '../repo/prune.js'
 import { storeDir } from '../repo/store.js'
 import { sweepStore } from '../repo/sweep.js'
 import { evictCache } from '../store/evict.js'
-import { command } from './command.js'
+import { type Context, command } from './command.js'
 import { type OptionValues, option } from './options.js'
 import { ageSeconds, counted, sizeWords, storeOption } from './worktree-options.js'
 
@@ -51,7 +51,7 @@ export default command({
     context.say(
       `${counted(removed, 'worktree')} removed, ${sizeWords(bytes)}${removed < chosen.length ? `; ${chosen.length - removed} in use` : ''}`,
     )
-    if (options.results) context.say(`${evicted(options, context.cacheFile, false)} evicted`)
+    if (options.results) context.say(`${evicted(options, context, false)} evicted`)
     yield* []
   },
 
@@ -59,7 +59,7 @@ export default command({
     const chosen = choose(options)
     return [
       ...chosen.map(({ place, commit, leases }) => `${leases.length > 0 ? 'in use, stays' : 'would go'}: ${place.repo} ${commit}`),
-      ...(options.results ? [`${evicted(options, context.cacheFile, true)} would be evicted`] : []),
+      ...(options.results ? [`${evicted(options, context, true)} would be evicted`] : []),
     ]
   },
 })
@@ -72,12 +72,13 @@ function choose(values: OptionValues<typeof options>): ListedTree[] {
   return listTrees(storeDir(values.store)).filter(tree => values.all || tree.lastUse.getTime() < before)
 }
 
-function evicted(values: OptionValues<typeof options>, cacheFile: string, dryRun: boolean): string {
+function evicted(values: OptionValues<typeof options>, { cacheFile, warn }: Context, dryRun: boolean): string {
   const olderThan = values.all ? -1 : ageSeconds(values['older-than']!)!
   const { rows, bytes } = evictCache(cacheFile, {
     olderThan,
     ...(values['max-results'] === undefined ? {} : { maxBytes: values['max-results'] * 1e6 }),
     dryRun,
+    warn,
   })
   return `${counted(rows, 'result')}, ${sizeWords(bytes)}`
 }

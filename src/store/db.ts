@@ -1,87 +1,106 @@
 import { mkdirSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { FatalError } from '../record/fault.js'
-
-/** 'cg' and a number of our own: tells our file from any other SQLite file. */
-const applicationId = 0x63670001
-
-/** Each brings the file from version n to n + 1; never change one that was released. */
-const migrations: string[] = [
-  `CREATE TABLE results (
-     key BLOB PRIMARY KEY,
-     stage TEXT NOT NULL,
-     value BLOB NOT NULL,
-     packed INTEGER NOT NULL,
-     checksum BLOB NOT NULL,
-     used INTEGER NOT NULL
-   ) WITHOUT ROWID;
-   CREATE TABLE "on-policy" (
-     key BLOB PRIMARY KEY,
-     stage TEXT NOT NULL,
-     value BLOB NOT NULL,
-     packed INTEGER NOT NULL,
-     checksum BLOB NOT NULL,
-     used INTEGER NOT NULL
-   ) WITHOUT ROWID;`,
-]
+import { isDamage, reason } from './failure.js'
+import { withFileLock } from './file-lock.js'
+import { ForeignDatabase, migrate, versionOf } from './migrate.js'
+import { patiently, type Waiting } from './patience.js'
+import { type Identity, identityOf, setAside, setAsideLeftovers, whose } from './set-aside.js'
+import { connect } from './sqlite.js'
 
 /** The cache file unless one is named: $CG_CACHE, else cg/cache.db in the XDG cache directory. */
 export function defaultCacheFile(): string {
   return process.env.CG_CACHE || join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'cg', 'cache.db')
 }
 
+export type OpenFile = { db: Database; identity: Identity }
+export type OpenOptions = Waiting & {
+  /** A damaged file is refused instead of set aside. */
+  keep?: boolean
+}
+
 /**
- * Opens a cache file, making or migrating it: WAL, so that readers and a writer do not wait for each other; a long busy timeout, because every process of a
- * pipe writes here.
+ * Opens a cache file, making or migrating it: WAL, so that readers and a writer do not wait for each other.
  *
- * Throws FatalError: E_CACHE_NEWER for a file that a newer cg wrote, E_CACHE for one that is no cache or cannot be opened.
+ * A damaged file is said and set aside, and a new one begun: it holds nothing that cannot be computed again. Throws FatalError: E_CACHE_NEWER for a file that a
+ * newer cg wrote, E_CACHE for one of somebody else, and for one that cannot be opened or is held by another process for long.
  */
-export function openDatabase(file: string): Database {
-  let db: Database | undefined
+export function openDatabase(file: string, options: OpenOptions = {}): OpenFile {
   try {
     mkdirSync(dirname(file), { recursive: true })
-    const Sqlite = createRequire(import.meta.url)('better-sqlite3') as new (file: string, options: { timeout: number }) => Database
-    db = new Sqlite(file, { timeout: 20_000 })
+    return withFileLock(file, options, () => {
+      const left = setAsideLeftovers(file)
+      if (left) options.warn?.(`${file}: the log of a cache that is gone is set aside as ${left}-wal`)
+      return open(file, options) ?? open(file, options, true)!
+    })
+  } catch (error) {
+    throw error instanceof FatalError ? error : new FatalError('E_CACHE', `${file}: ${reason(error)}`)
+  }
+}
+
+/** Undefined: it was damaged and is set aside; not when this is the `last` try. */
+function open(file: string, options: OpenOptions, last = false): OpenFile | undefined {
+  const found = identityOf(file)
+  let db: Database | undefined
+  try {
+    db = patiently(file, options, busyMs => prepared(file, busyMs))
+    return { db, identity: identityOf(file)! }
+  } catch (error) {
+    const foreign = error instanceof ForeignDatabase
+    if (found === undefined || last || !(foreign || isDamage(error))) throw foreign ? refusal(file) : error
+    const owner = whose(file)
+    if (owner === 'of another program') throw refusal(file)
+    if (owner === 'records') throw new FatalError('E_CACHE', `${file}: records, not a cg cache: name another --cache`)
+    if (options.keep) throw error
+    sayAside(
+      file,
+      setAside(file, found),
+      foreign ? 'the log beside it belongs to another database' : (error as Error).message,
+      options.warn,
+    )
+    return undefined
+  }
+}
+
+function prepared(file: string, busyMs: number): Database {
+  const db = connect(file, busyMs)
+  try {
+    versionOf(db, file) // before anything is written: it may be somebody else's
     db.pragma('auto_vacuum = INCREMENTAL') // takes effect on an empty file only, before its first table
     db.pragma('journal_mode = WAL')
     db.pragma('synchronous = NORMAL')
     migrate(db, file)
+    for (const table of ['results', '"on-policy"']) db.prepare(`SELECT key, stage, value, packed, checksum, used FROM ${table}`)
     return db
   } catch (error) {
-    db?.close()
-    throw error instanceof FatalError ? error : new FatalError('E_CACHE', `${file}: ${reason(error as Error & { code?: string })}`)
+    db.close()
+    throw error
   }
 }
 
-function migrate(db: Database, file: string): void {
-  const version = () => db.pragma('user_version', { simple: true }) as number
-  if (version() === migrations.length && db.pragma('application_id', { simple: true }) === applicationId) return
-  db.transaction(() => {
-    const found = version()
-    const ours = db.pragma('application_id', { simple: true }) === applicationId
-    if (!ours && db.prepare('SELECT 1 FROM sqlite_master').get() !== undefined)
-      throw new FatalError('E_CACHE', `${file}: an SQLite file, but not a cg cache: name another --cache`)
-    if (found > migrations.length)
-      throw new FatalError(
-        'E_CACHE_NEWER',
-        `${file}: written by a newer cg (format ${found}; this one knows ${migrations.length}): upgrade cg, or name another --cache`,
-      )
-    for (const sql of migrations.slice(found)) db.exec(sql)
-    db.pragma(`application_id = ${applicationId}`)
-    db.pragma(`user_version = ${migrations.length}`)
-  }).immediate()
+function refusal(file: string): FatalError {
+  return new FatalError('E_CACHE', `${file}: an SQLite file, but not a cg cache: name another --cache`)
 }
 
-function reason(error: Error & { code?: string }): string {
-  if (error.code === 'MODULE_NOT_FOUND' || error.code === 'ERR_DLOPEN_FAILED' || /bindings file/.test(error.message))
-    return 'SQLite is not built: run make, or use --no-cache'
-  if (error.code === 'SQLITE_NOTADB') return 'not a cg cache: name another --cache, or remove the file'
-  if (error.code === 'SQLITE_CORRUPT') return 'the cache is damaged: remove the file'
-  if (error.code === 'SQLITE_BUSY') return 'locked by another process for 20 s: try again, or name another --cache'
-  if (/^SQLITE_(FULL|IOERR)|^ENOSPC/.test(error.code ?? ''))
-    return `cannot open the cache (${error.message}): free some space, name another --cache, or use --no-cache`
-  return `cannot open the cache (${error.message}): name another --cache, or use --no-cache`
+/**
+ * Sets a file aside in which damage was found while it was in use, unless another process has done so. Close the connection first.
+ *
+ * Throws FatalError E_CACHE when it cannot be renamed.
+ */
+export function replaceDamaged(file: string, identity: Identity, error: unknown, waiting: Waiting): void {
+  try {
+    withFileLock(file, waiting, () => sayAside(file, setAside(file, identity), (error as Error).message, waiting.warn))
+  } catch (failure) {
+    throw failure instanceof FatalError ? failure : new FatalError('E_CACHE', `${file}: ${reason(error)}`)
+  }
+}
+
+function sayAside(file: string, aside: string | undefined, what: string, warn: Waiting['warn']): void {
+  warn?.(
+    aside === undefined
+      ? `${file}: the cache was damaged (${what}); another process has set it aside`
+      : `${file}: the cache is damaged (${what}): set aside as ${aside}, a new one begins`,
+  )
 }

@@ -1,15 +1,18 @@
 import type { Database, Statement } from 'better-sqlite3'
 import { FatalError, RecordFault } from '../record/fault.js'
 import type { Cache, CacheKey } from './cache.js'
-import { openDatabase } from './db.js'
+import { openDatabase, replaceDamaged } from './db.js'
 import { dropOldest } from './evict.js'
+import { isBusy, isDamage, reason } from './failure.js'
 import { keyDigest } from './key.js'
+import { patiently, type Waiting } from './patience.js'
+import { type Identity, identityOf } from './set-aside.js'
 import { pack, type Stored, unpack } from './value.js'
 
 export type Table = 'results' | 'on-policy'
 const tables: readonly Table[] = ['results', 'on-policy']
 
-export type CacheOptions = {
+export type CacheOptions = Waiting & {
   file: string
   /** Finds nothing, and replaces what is there. */
   refresh?: boolean
@@ -17,14 +20,14 @@ export type CacheOptions = {
   only?: boolean
   /** Bytes that rollouts of on-policy runs may take; the oldest go. Default 1 GiB. */
   onPolicyBytes?: number
-  /** Told of a row whose checksum is wrong; it counts as not there. */
-  warn?(message: string): void
 }
 
 type Row = Stored & { key: Buffer; stage: string; table: Table }
 
 /** Commit after this time, this many rows, this many bytes: whichever comes first. */
 const commitMs = 1000
+/** How long a commit that nobody waits for may hold up everything else. */
+const shortMs = 100
 const commitRows = 1000
 const commitBytes = 16 * 2 ** 20
 /** How stale `used` may be: a read is not to cost a write. */
@@ -33,13 +36,25 @@ const usedSeconds = 6 * 3600
 /**
  * The cache in an SQLite file, opened at the first use. Writes are queued and committed in one immediate transaction; `get` sees what is queued.
  *
- * Throws FatalError E_CACHE when the file cannot be used; a failed commit is told by the next call.
+ * A row whose checksum is wrong counts as not there, and is said. A file that turns out to be damaged is said and set aside, and the work goes on with a new one,
+ * as it does when another process has set it aside or somebody has removed it. While another process writes, the commits that come by themselves are put off;
+ * `flush`, `close` and a full queue wait for it. Throws FatalError E_CACHE when the file cannot be used; a failed commit is told by the next call.
  */
 export function openCache(options: CacheOptions): Cache {
   let open: Opened | undefined
-  const db = () => {
+  /** Twice damaged at once is more than bad luck. */
+  const use = <T>(work: (db: Opened) => T, again = true): T => {
     open ??= prepare(options)
-    return open
+    try {
+      return work(open)
+    } catch (error) {
+      if (!isDamage(error) || !again) throw error
+      const { identity } = open
+      open.close()
+      open = undefined
+      replaceDamaged(options.file, identity, error, options)
+      return use(work, false)
+    }
   }
   const queue = new Map<string, Row>()
   const touched = new Map<string, Row['table']>()
@@ -47,18 +62,25 @@ export function openCache(options: CacheOptions): Cache {
   let timer: NodeJS.Timeout | undefined
   let failed: FatalError | undefined
 
-  const commit = () => {
+  const commit = (waits = true) => {
     clearTimeout(timer)
     timer = undefined
     if (failed) throw failed
     if (queue.size === 0 && touched.size === 0) return
     try {
-      db().commit([...queue.values()], touched)
+      if (open && identityOf(options.file) !== open.identity) {
+        open.close()
+        open = undefined
+      }
+      const write = (busyMs: number) => use(db => db.commit([...queue.values()], touched, busyMs))
+      if (waits) patiently(options.file, options, write)
+      else write(shortMs)
     } catch (error) {
-      failed = new FatalError(
-        'E_CACHE',
-        `${options.file}: cannot write the cache (${(error as Error).message}): free some space, name another --cache, or use --no-cache`,
-      )
+      if (!waits && isBusy(error)) {
+        later()
+        return
+      }
+      failed = error instanceof FatalError ? error : new FatalError('E_CACHE', `${options.file}: ${reason(error)}`)
       throw failed
     }
     queue.clear()
@@ -68,11 +90,19 @@ export function openCache(options: CacheOptions): Cache {
   const later = () => {
     timer ??= setTimeout(() => {
       try {
-        commit()
+        commit(false)
       } catch {
         // told by the next call
       }
     }, commitMs).unref()
+  }
+
+  const find = (key: Buffer) => {
+    try {
+      return patiently(options.file, options, () => use(db => db.find(key)))
+    } catch (error) {
+      throw error instanceof FatalError ? error : new FatalError('E_CACHE', `${options.file}: ${reason(error)}`)
+    }
   }
 
   return {
@@ -82,10 +112,10 @@ export function openCache(options: CacheOptions): Cache {
       const digest = keyDigest(key)
       const name = digest.toString('latin1')
       const waiting = queue.get(name)
-      if (waiting) return unpack(waiting)
-      const found = db().find(digest)
+      if (waiting) return unpack(digest, waiting)
+      const found = find(digest)
       if (found) {
-        const value = unpack(found)
+        const value = unpack(digest, found)
         if (value === undefined) options.warn?.(`${options.file}: a damaged row of ${key.stage} is computed again`)
         else {
           if (found.used < now() - usedSeconds) {
@@ -102,13 +132,13 @@ export function openCache(options: CacheOptions): Cache {
     put(key, value, { table = 'results' } = {}) {
       if (failed) throw failed
       const digest = keyDigest(key)
-      const stored = pack(value)
+      const stored = pack(digest, value)
       queue.set(digest.toString('latin1'), { ...stored, key: digest, stage: key.stage, table })
       queued += stored.value.length
       if (queue.size >= commitRows || queued >= commitBytes) commit()
       else later()
     },
-    flush: commit,
+    flush: () => commit(),
     close() {
       try {
         commit()
@@ -122,12 +152,14 @@ export function openCache(options: CacheOptions): Cache {
 
 type Opened = {
   find(key: Buffer): (Stored & { used: number; table: Table }) | undefined
-  commit(rows: Row[], touched: ReadonlyMap<string, Table>): void
+  /** `busyMs`: how long to wait for another process. */
+  commit(rows: Row[], touched: ReadonlyMap<string, Table>, busyMs: number): void
   close(): void
+  identity: Identity
 }
 
-function prepare({ file, onPolicyBytes = 2 ** 30 }: CacheOptions): Opened {
-  const db = openDatabase(file)
+function prepare({ file, onPolicyBytes = 2 ** 30, ...waiting }: CacheOptions): Opened {
+  const { db, identity } = openDatabase(file, waiting)
   const each = (sql: (table: Table) => string) =>
     Object.fromEntries(tables.map(table => [table, db.prepare(sql(table))])) as Record<Table, Statement>
   const select = each(table => `SELECT value, packed, checksum, used FROM "${table}" WHERE key = ?`)
@@ -147,7 +179,9 @@ function prepare({ file, onPolicyBytes = 2 ** 30 }: CacheOptions): Opened {
       }
       return undefined
     },
-    commit(rows, touched) {
+    identity,
+    commit(rows, touched, busyMs) {
+      db.pragma(`busy_timeout = ${busyMs}`)
       write.immediate(rows, touched)
       const added = rows.reduce((sum, { table, value }) => sum + (table === 'on-policy' ? value.length : 0), 0)
       unchecked += added
@@ -165,7 +199,7 @@ function closeQuietly(db: Database): void {
     db.pragma('busy_timeout = 100')
     db.pragma('wal_checkpoint(TRUNCATE)')
   } catch {
-    // busy: not ours to do
+    // busy: not ours to do; damaged: nothing to do
   }
   db.close()
 }

@@ -9,6 +9,7 @@ const modules: Record<string, () => Promise<{ default: Target }>> = {
   calls: () => import('./calls.js'),
   safetensors: () => import('./safetensors.js'),
   'safetensors-asan': () => import('./safetensors-asan.js'),
+  cache: () => import('./cache.js'),
 }
 
 export const targetNames = Object.keys(modules)

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
 import type { Database } from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import type { Cache } from '#cg/store/cache.js'
@@ -136,23 +137,34 @@ t.test('a file of a newer cg is refused, and left as it is', async t => {
   t.throws(() => openOnce(file), {
     name: 'FatalError',
     code: 'E_CACHE_NEWER',
-    message: /written by a newer cg \(format 7; this one knows 1\): upgrade cg, or name another --cache/,
+    message: /written by a newer cg \(format 7; this one knows 2\): upgrade cg, or name another --cache/,
   })
   const after = new Sqlite(file)
   t.equal(after.pragma('user_version', { simple: true }), 7)
   after.close()
 })
 
-t.test('files that are no cache are refused', async t => {
-  const text = join(dir, 'text')
-  writeFileSync(text, 'this is no database, but long enough to look at '.repeat(40))
-  t.throws(() => openOnce(text), { code: 'E_CACHE', message: /not a cg cache: name another --cache/ })
+t.test('files of somebody else are refused, and left as they are', async t => {
   const foreign = join(dir, 'foreign.db')
   const db = new Sqlite(foreign)
   db.exec('CREATE TABLE mail (body TEXT)')
   db.close()
-  t.throws(() => openOnce(foreign), { code: 'E_CACHE', message: /an SQLite file, but not a cg cache/ })
-  t.throws(() => openOnce(dir), { code: 'E_CACHE', message: /cannot open the cache .*--no-cache/ })
+  const bytes = readFileSync(foreign)
+  t.throws(() => openOnce(foreign), { code: 'E_CACHE', message: /an SQLite file, but not a cg cache: name another --cache/ })
+  t.same(readFileSync(foreign), bytes)
+  writeFileSync(foreign, Buffer.concat([bytes.subarray(0, 100), Buffer.alloc(bytes.length - 100, 1)]))
+  t.throws(() => openOnce(foreign), { code: 'E_CACHE', message: /an SQLite file, but not a cg cache/ }, 'a damaged one too')
+  for (const records of ['{"instance_id":"a"}\n', '[\n  {}\n]\n', gzipSync('{}\n')]) {
+    const file = join(dir, 'rows.ndjson')
+    writeFileSync(file, records)
+    t.throws(() => openOnce(file), { code: 'E_CACHE', message: /records, not a cg cache: name another --cache/ })
+    t.same(readFileSync(file), Buffer.from(records))
+  }
+  t.throws(() => openOnce(dir), { code: 'E_CACHE', message: /cannot use the cache .*--no-cache/ })
+  t.same(
+    readdirSync(dir).filter(name => name.includes('damaged')),
+    [],
+  )
 })
 
 function openOnce(file: string) {
