@@ -81,7 +81,7 @@ export async function* onPolicy(input: AsyncIterable<Item>, options: OnPolicyOpt
     yield barrier(plan, version, replayed)
     trainer.wrote(plan.step)
     if (plan.step + 1 === schedule.steps) schedule.steps = await settledSteps(run, trainer, options, context.signal)
-    context.progress(plan.step + 1, run.steps ?? undefined, `step ${plan.step} of version ${version}`)
+    context.progress(plan.step + 1, schedule.steps ?? undefined, `step ${plan.step} of version ${version}`)
   }
   // Nothing had to be sampled: the whole input is done, what no step has come to included.
   context.count.cached = fresh.size === 0 ? items.length : used.size - fresh.size
