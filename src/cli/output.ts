@@ -1,4 +1,17 @@
-import { closeSync, constants, existsSync, fsyncSync, openSync, renameSync, rmSync, type Stats, statSync, write } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  write,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { FatalError } from '../record/fault.js'
 import { sweepTemporaries, temporaryName } from '../record/temporary.js'
@@ -27,7 +40,8 @@ const room = 1 << 20
 /**
  * Standard output, or with `file` a file that appears complete or not at all: written under another name beside it, synced and renamed.
  *
- * A device or a named pipe is written to as it is: the rename would put a file in its place, for everybody. Throws FatalError E_WRITE for what cannot be written.
+ * A device, a named pipe or an open descriptor (/dev/stdout) is written to as it is: the rename would put a file in its place, for everybody. A link stays one.
+ * Throws FatalError E_WRITE for what cannot be written.
  */
 export function openSink(file: string | undefined): Sink {
   if (file === undefined || file === '-') {
@@ -36,7 +50,12 @@ export function openSink(file: string | undefined): Sink {
   }
   const there = statOf(file)
   if (there?.isDirectory()) throw new FatalError('E_WRITE', `${file}: a directory: name a file in it`)
-  if (there && !there.isFile()) return straight(file)
+  if (there && (!there.isFile() || isDescriptor(file))) return straight(file)
+  return whole(there ? realpathSync(file) : file)
+}
+
+/** Another name in the file's own directory, which becomes the file's when all is written. */
+function whole(file: string): Sink {
   sweepTemporaries(file)
   const partial = temporaryName(file)
   const fd = opened(partial, file)
@@ -65,9 +84,9 @@ export function openSink(file: string | undefined): Sink {
   }
 }
 
-/** What stands at `file` already and is no regular file. A named pipe waits for its reader here. */
+/** Writes at the end of what stands at `file` already. A named pipe waits for its reader here. */
 function straight(file: string): Sink {
-  const fd = opened(file, file, constants.O_WRONLY)
+  const fd = opened(file, file, constants.O_WRONLY | constants.O_APPEND)
   const { write, drain } = writer(fd, file)
   return {
     write,
@@ -145,6 +164,12 @@ function statOf(file: string): Stats | undefined {
   } catch {
     return undefined
   }
+}
+
+/** A link such as /dev/stdout, /dev/fd/3, /proc/self/fd/3: what it leads to was opened by somebody, to be appended to perhaps. */
+function isDescriptor(file: string): boolean {
+  const directory = realpathSync(dirname(file))
+  return lstatSync(file).isSymbolicLink() && (directory === '/dev' || directory.startsWith('/proc/'))
 }
 
 function opened(path: string, file: string, flags: string | number = 'w'): number {

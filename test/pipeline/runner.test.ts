@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { lstatSync, readdirSync, readFileSync } from 'node:fs'
+import { lstatSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { echo, echoStatuses, records, rows, run, scratch, shell, start } from './process.js'
@@ -193,7 +193,7 @@ t.test('-o appears complete or not at all', async t => {
 })
 
 t.test('-o writes straight to what is no file, and leaves it what it is', async t => {
-  const { dir } = scratch(t)
+  const { dir, file } = scratch(t)
   const pipe = join(dir, 'pipe')
   execFileSync('mkfifo', [pipe])
   const { stdout, status } = await shell(`timeout 20 cat ${pipe} & $ECHO -q -o ${pipe} < <(printf '%s' '${rows(2)}'); s=$?; wait; exit $s`)
@@ -201,6 +201,15 @@ t.test('-o writes straight to what is no file, and leaves it what it is', async 
   t.same(kinds(stdout), ['run', 'instance', 'instance', 'end'])
   t.ok(lstatSync(pipe).isFIFO(), 'a rename would have put a file in its place')
   t.same(readdirSync(dir), ['pipe'])
+
+  const log = file('log', rows(1))
+  t.equal((await shell(`$ECHO -q -o /proc/self/fd/1 < <(printf '%s' '${rows(2)}') >> ${log}`)).status, 0)
+  t.same(kinds(readFileSync(log, 'utf8')), [undefined, 'run', 'instance', 'instance', 'end'], 'appended as the shell was told to')
+
+  symlinkSync('log', join(dir, 'link'))
+  t.equal((await run(echo, ['-q', '-o', join(dir, 'link')], { input: rows(1) })).status, 0)
+  t.ok(lstatSync(join(dir, 'link')).isSymbolicLink())
+  t.same(kinds(readFileSync(log, 'utf8')), ['run', 'instance', 'end'], 'the file that a link leads to')
 
   const folder = await run(echo, ['-o', dir], { input: rows(1) })
   t.equal(folder.status, 1)
