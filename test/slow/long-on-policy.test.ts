@@ -24,7 +24,7 @@ t.test('1,000 on-policy steps: processes and run directory stay as they are', as
   }
   const watched = await watchPipe(onPolicyLine(dir, 'run', count), { env: microEnv(dir), everyMs: 500, also })
   printFigures('1,000 on-policy steps of a micro model', watched)
-  testFlat(t, watched, onPolicyStages)
+  testFlat(t, watched, onPolicyStages, { share: 1.15 })
   const steps = testRunDirectory(t, run, count)
 
   const half = sizes.length >> 1
