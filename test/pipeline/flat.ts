@@ -5,10 +5,14 @@ import type { Look, Watched } from './watch-pipe.js'
 export type Allowed = {
   /** Its late resident size as a share of the early one. V8 frees what it likes: the same work differs by a tenth. */
   share: number
-  /** It has a cache, which fills: 16,000 KiB of the file's pages (better-sqlite3 is built with SQLITE_DEFAULT_CACHE_SIZE=-16000). */
+  /**
+   * It has a cache, which is opened with the first record (the database, its log, the log's index) and fills: 16,000 KiB of pages (better-sqlite3 is built with
+   * SQLITE_DEFAULT_CACHE_SIZE=-16000).
+   */
   cache?: boolean
 }
 const pageCache = 16_000
+const cacheFiles = 3
 
 /** A part of a stage's looks, from one share of its life to another. */
 function part(looks: readonly Look[], from: number, to: number): Look[] {
@@ -40,7 +44,10 @@ export function testFlat(t: Test, watched: Watched, stages: readonly string[], {
   for (const [name, looks] of watched.stages) {
     const { size, descriptors } = growth(looks)
     t.ok(size.late < share * size.early + (cache ? pageCache : 0), `${name}: ${mib(size.early)} MiB early, ${mib(size.late)} MiB late`)
-    t.ok(descriptors.late <= descriptors.early, `${name}: ${descriptors.early} descriptors early, ${descriptors.late} late`)
+    t.ok(
+      descriptors.late <= descriptors.early + (cache ? cacheFiles : 0),
+      `${name}: ${descriptors.early} descriptors early, ${descriptors.late} late`,
+    )
   }
 }
 
