@@ -35,6 +35,13 @@ export function diskFailure(said: string, place: string): FatalError | undefined
   return new FatalError('E_WRITE', `${place}: ${telling(unwritten)}: is the disk full? free some space`)
 }
 
+/** Do git's words say that our own clone is damaged? Those of `remote:` lines are about the source. */
+export function isDamage(said: string): boolean {
+  const damage =
+    /^(?:error|fatal): .*(?:packfile .*\.(?:pack|idx)|is corrupt|inflate: |bad object|loose object|unable to read (?:sha1 file|tree|[0-9a-f]{40}))/
+  return said.split('\n').some(line => damage.test(line))
+}
+
 /** What to throw when a command on our own clone (`bare`) or a worktree of it (`cwd`) failed. */
 export function gitFailure(said: string, { bare, cwd }: { bare?: string; cwd?: string }): Error {
   const clone = (bare ?? cwd ?? 'git').replace(/\/worktrees\/[^/]*$/, '')

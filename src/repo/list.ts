@@ -5,16 +5,12 @@ import type { Holder } from './holder.js'
 import { leasesOf } from './lease.js'
 import { type Place, placeOf } from './store.js'
 
-/** A worktree in the store. `ready` is undefined for one whose checkout was interrupted. */
+/** A worktree in the store. `ready` is undefined for one whose checkout was interrupted; of one whose directory vanished the mark may still be there. */
 export type ListedTree = { place: Place; path: string; commit: string; ready: Ready | undefined; lastUse: Date; leases: Holder[] }
 
 /** The worktrees in a store, by repository and commit. A store that does not exist has none. */
 export function listTrees(store: string): ListedTree[] {
-  return clonesIn(store).flatMap(place =>
-    names(place.trees)
-      .filter(name => /^[0-9a-f]+$/.test(name))
-      .map(commit => listed(place, commit)),
-  )
+  return clonesIn(store).flatMap(place => commitsIn(place.trees).map(commit => listed(place, commit)))
 }
 
 /** The bare clones in a store, by name. */
@@ -27,7 +23,18 @@ export function clonesIn(store: string): Place[] {
 function listed(place: Place, commit: string): ListedTree {
   const path = join(place.trees, commit)
   const ready = readMark(path)
-  return { place, path, commit, ready, lastUse: statSync(ready ? `${path}.ready` : path).mtime, leases: leasesOf(path) }
+  return {
+    place,
+    path,
+    commit,
+    ready,
+    lastUse: statSync(existsSync(path) && !ready ? path : `${path}.ready`).mtime,
+    leases: leasesOf(path),
+  }
+}
+
+function commitsIn(trees: string): string[] {
+  return [...new Set(names(trees).flatMap(name => /^([0-9a-f]+)(?:\.ready)?$/.exec(name)?.[1] ?? []))]
 }
 
 function names(directory: string): string[] {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { RecordFault } from '../record/fault.js'
 import { administration } from './git.js'
-import { diskFailure, telling } from './git-failure.js'
+import { diskFailure, GitFailure, isDamage, telling } from './git-failure.js'
 import { type Source, withoutPassword } from './source.js'
 
 /** How long git and its helpers may take to end after they were told to, in ms: the leash kills them after 3 s. */
@@ -14,8 +14,8 @@ export type Access = { source: Source; timeoutMs: number; gitConfig: boolean; si
 /**
  * Runs one clone or fetch with a limit on its whole time (git's own limits are on silence).
  *
- * Throws RecordFault E_SOURCE for a path that is not there, E_CLONE_TIMEOUT after `timeoutMs`, FatalError E_WRITE when our disk is full, RecordFault `code` with
- * git's last words otherwise.
+ * Throws RecordFault E_SOURCE for a path that is not there, E_CLONE_TIMEOUT after `timeoutMs`, FatalError E_WRITE when our disk is full, GitFailure E_STORE when
+ * the clone that is fetched into is damaged, RecordFault `code` with git's last words otherwise.
  */
 export async function reach(baseDir: string, args: string[], repo: string, access: Access, code: 'E_CLONE' | 'E_FETCH'): Promise<void> {
   const { url } = access.source
@@ -49,6 +49,7 @@ export async function reach(baseDir: string, args: string[], repo: string, acces
         true,
       )
     const said = withoutPassword(error instanceof Error ? error.message : String(error))
+    if (code === 'E_FETCH' && isDamage(said)) throw new GitFailure(said, baseDir)
     throw diskFailure(said, baseDir) ?? new RecordFault(code, `${repo}: cannot read ${shown}: ${telling(said)}: ${advice(access)}`, true)
   } finally {
     clearTimeout(overdue)

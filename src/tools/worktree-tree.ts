@@ -1,4 +1,4 @@
-import { lstatSync } from 'node:fs'
+import { existsSync, lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { RecordFault } from '../record/fault.js'
 import { listTree, type TrackedFile } from '../repo/ls-tree.js'
@@ -81,7 +81,10 @@ async function searchFiles(
     return isBinaryFile(source, file) ? 'binary' : { path: file.path }
   })
   const names = files.map(file => nameBytes(file.path))
-  const end = await ripgrep({ ...query, root: source.path, names }, line, signal)
+  const end = await ripgrep({ ...query, root: source.path, names }, line, signal).catch(error => {
+    // a program cannot be started in a directory that is not there: it seems to be the program that is missing
+    throw existsSync(source.path) ? error : damaged(source, 'the directory is gone')
+  })
   const { lines, shown, total, skippedBinary } = found()
   if (end.kind === 'bad-pattern' || end.kind === 'failed') return end
   if (end.kind === 'timeout') return { kind: 'timeout', lines, shown }
