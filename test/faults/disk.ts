@@ -51,10 +51,16 @@ export function changes(tally: string): Change[] {
 
 /** Chooses the first change that looks like each of the patterns, which are matched with `call path`. */
 export function matching(...patterns: RegExp[]) {
-  return (all: Change[]): Change[] =>
-    patterns.map(pattern => {
-      const found = all.find(({ call, path }) => pattern.test(`${call} ${path}`))
-      if (!found) throw new Error(`no change like ${pattern}`)
-      return found
-    })
+  return (all: Change[]): Change[] => patterns.map(pattern => like(pattern, all))
+}
+
+/** The same with the last one. */
+export function lastMatching(...patterns: RegExp[]) {
+  return (all: Change[]): Change[] => patterns.map(pattern => like(pattern, [...all].reverse()))
+}
+
+function like(pattern: RegExp, all: Change[]): Change {
+  const found = all.find(({ call, path }) => pattern.test(`${call} ${path}`))
+  if (!found) throw new Error(`no change like ${pattern}`)
+  return found
 }
