@@ -45,6 +45,7 @@ function open(file: string, options: OpenOptions, last = false): OpenFile | unde
   const found = identityOf(file)
   let db: Database | undefined
   try {
+    if (found !== undefined) patiently(file, options, busyMs => lookAt(file, busyMs))
     db = patiently(file, options, busyMs => prepared(file, busyMs))
     return { db, identity: identityOf(file)! }
   } catch (error) {
@@ -64,11 +65,21 @@ function open(file: string, options: OpenOptions, last = false): OpenFile | unde
   }
 }
 
+/** Before anything is written: it may be somebody else's, or its log. */
+function lookAt(file: string, busyMs: number): void {
+  const db = connect(file, busyMs, true)
+  try {
+    versionOf(db, file)
+  } finally {
+    db.close()
+  }
+}
+
 function prepared(file: string, busyMs: number): Database {
   const db = connect(file, busyMs)
   try {
-    versionOf(db, file) // before anything is written: it may be somebody else's
-    db.pragma('auto_vacuum = INCREMENTAL') // takes effect on an empty file only, before its first table
+    // takes effect on an empty file only, before its first table; on others it waits for the write lock
+    if (versionOf(db, file) === 0) db.pragma('auto_vacuum = INCREMENTAL')
     db.pragma('journal_mode = WAL')
     db.pragma('synchronous = NORMAL')
     migrate(db, file)

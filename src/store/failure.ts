@@ -10,9 +10,12 @@ export function isBusy(error: unknown): boolean {
   return /^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(codeOf(error))
 }
 
-/** The bytes of the file are not what SQLite or this cache wrote. SQLITE_ERROR is a table or column that is not there, TOOBIG a length that nobody wrote. */
+/**
+ * The bytes of the file are not what SQLite or this cache wrote. SQLITE_ERROR is a table or column that is not there, TOOBIG a length that nobody wrote,
+ * IOERR_SHORT_READ a file that was cut while it was open.
+ */
 export function isDamage(error: unknown): boolean {
-  return /^SQLITE_(CORRUPT|NOTADB|ERROR|TOOBIG|FORMAT|MISMATCH|SCHEMA)/.test(codeOf(error))
+  return /^SQLITE_(CORRUPT|NOTADB|ERROR|TOOBIG|FORMAT|MISMATCH|SCHEMA|IOERR_SHORT_READ)/.test(codeOf(error))
 }
 
 /** What went wrong with a cache file and what to do, for a FatalError E_CACHE. */
