@@ -10,6 +10,8 @@ import { loadTarget } from './targets.js'
 export type Progress = { executions: number; outcomes: number; found?: string }
 
 const everyMs = 250
+/** Less than the parent's patience. */
+const minimiseMs = 20_000
 /** Inputs of the corpus that came by what they did; more would be a list of variations. */
 const corpusLimit = 4000
 
@@ -59,7 +61,8 @@ async function fuzz(
       }
     } catch (error) {
       const words = wordsOf(error)
-      const same = async (shorter: Buffer) => kindOf((await problem(target, shorter)) ?? '') === kindOf(words)
+      const until = performance.now() + minimiseMs
+      const same = async (shorter: Buffer) => performance.now() < until && kindOf((await problem(target, shorter)) ?? '') === kindOf(words)
       writeFileSync(`${dir}/found`, await minimise(input, same, 3000))
       tell({ executions, outcomes: outcomes.size, found: words })
       return
