@@ -40,7 +40,7 @@ export function damage(file: string, program: Buffer, others: readonly string[],
     const begin = offset - (offset % page)
     switch (act % 12) {
       case 0:
-        edit(target, offset, 1, bytes => bytes.writeUInt8(bytes[0]! ^ (d | 1)))
+        edit(target, offset, 1, bytes => bytes.fill((bytes[0] ?? 0) ^ (d | 1)))
         break
       case 1:
         edit(target, offset, 1 + (c % 4), bytes => bytes.fill(d))
