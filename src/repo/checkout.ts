@@ -117,6 +117,11 @@ export async function unlist(place: Place, path: string): Promise<string | undef
   for (const mark of ['ready', 'unmarked']) await writing(`${path}.${mark}`, () => rm(`${path}.${mark}`, { force: true }))
   const gone = existsSync(path) ? temporaryName(`${path}.gone`) : undefined
   if (gone) await writing(path, () => rename(path, gone))
-  if (existsSync(join(place.bare, 'worktrees', basename(path)))) await git({ bare: place.bare }, ['worktree', 'prune', '--expire', 'now'])
+  const entry = join(place.bare, 'worktrees', basename(path))
+  if (existsSync(entry)) {
+    // `worktree add` locks the entry while it makes it, and what was killed in the middle stays locked: git would neither prune nor replace it.
+    await writing(entry, () => rm(join(entry, 'locked'), { force: true }))
+    await git({ bare: place.bare }, ['worktree', 'prune', '--expire', 'now'])
+  }
   return gone
 }

@@ -70,6 +70,14 @@ const wrecks: [name: string, wreck: (path: string, bare: string, commit: string)
   ],
   ['an entry of git without files', path => rmSync(path, { recursive: true })],
   [
+    'an entry that git was making when it was killed',
+    (path, bare, commit) => {
+      rmSync(`${path}.ready`)
+      rmSync(path, { recursive: true })
+      writeFileSync(join(bare, 'worktrees', commit, 'locked'), 'initializing')
+    },
+  ],
+  [
     'files without an entry of git',
     (path, bare, commit) => {
       rmSync(`${path}.ready`)
