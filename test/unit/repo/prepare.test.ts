@@ -82,8 +82,15 @@ t.test('a source that cannot give one commit is asked for all', async t => {
   const second = commitChange(join(dir, 'src'), { a: '2' })
   commitChange(join(dir, 'src'), { a: '3' })
   git(join(dir, 'src'), 'update-server-info')
+
+  // and a fetch that was killed is no hindrance
+  const bare = join(dir, 'store/repos/acme+src.git')
+  const left = ['refs/heads/main.lock', 'packed-refs.lock', 'objects/pack/tmp_pack_1', 'objects/aa/tmp_obj_1'].map(name => join(bare, name))
+  mkdirSync(join(bare, 'objects/aa'), { recursive: true })
+  for (const name of left) writeFileSync(name, '')
   const { worktree } = await prepare('acme/src', second, at)
   t.equal(readFileSync(join(worktree.path!, 'a'), 'utf8'), '2')
+  t.same(left.filter(existsSync), [])
 })
 
 t.test('sha256 repositories', async t => {
