@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type Database from 'better-sqlite3'
 import t from 'tap'
 import { echo, echoStatuses, records, rows, run, scratch, shell, start } from './process.js'
+import { stoppedNeighbour } from './stopped.js'
 
 const Sqlite = createRequire(import.meta.url)('better-sqlite3') as typeof Database
 
@@ -153,6 +154,8 @@ t.test('a signal while nothing has come', async t => {
   t.equal(signal, 'SIGHUP')
   t.match(records(stdout), [{ kind: 'run' }, { kind: 'end', ok: false, in: 0 }])
 })
+
+t.test('a neighbour that stands still for a while', t => stoppedNeighbour(t, 1)) // longer in test/slow/stopped.test.ts
 
 t.test('standard input closed is an empty input', async t => {
   const { stdout, stderr } = await shell('$ECHO <&-; echo $?')
