@@ -164,7 +164,8 @@ install: build
 	rm -rf $(lib)
 	mkdir -p $(lib)/build/Release $(DESTDIR)$(PREFIX)/bin $(man)/man1 $(man)/man5 $(man)/man7
 	cp -R bin dist package.json LICENSE $(lib)
-	cp $(wildcard build/Release/cg.node build/Release/cg-leash) $(lib)/build/Release
+	cp build/Release/cg.node $(lib)/build/Release
+	! test -e build/Release/cg-leash || cp build/Release/cg-leash $(lib)/build/Release
 	npm ls --all --omit=dev --parseable 2> /dev/null | sed -n "s|^$$PWD/||p" | sort -u \
 	  | tar -cf - --exclude=better-sqlite3/deps --exclude=better-sqlite3/src --exclude='better-sqlite3/build/Release/obj*' --exclude=.deps -T - | tar -xf - -C $(lib)
 	for command in $(commands); do ln -sf ../lib/cg/bin/cg-$$command $(DESTDIR)$(PREFIX)/bin/cg-$$command; done
