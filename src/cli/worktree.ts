@@ -19,7 +19,7 @@ export default command({
   about: 'make the base commit of every instance readable: one bare clone a repository, one worktree a commit',
   notes: [
     'Each pair of repository and commit is prepared once, however many rows share it; what is there already is left as it is and counts as cached. Several processes may prepare the same store at once.',
-    'A source is a URL (https, ssh, git, file), HOST:PATH, or a local path, with {repo} for OWNER/NAME, {owner} and {name}. Nothing of a repository is run: hooks, filters and monitors are off. With a --source, git gets your home directory and ssh agent, and with --git-config your configuration. HTTPS_PROXY is honoured.',
+    'A source is a URL (https, ssh, git, file), HOST:PATH, or a local path, with {repo} for OWNER/NAME, {owner} and {name}. Nothing of a repository is run: hooks, filters and monitors are off. With a --source, git gets your home directory and ssh agent, and with --git-config your configuration; it has no terminal to ask on, so a key with a passphrase has to be in the agent. HTTPS_PROXY is honoured.',
   ],
   reads: ['instance'],
   writes: ['instance'],
