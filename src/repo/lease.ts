@@ -5,16 +5,22 @@ import { type Holder, lockState, readHolder, thisProcess } from './holder.js'
 import { writeWhole } from './write-whole.js'
 
 const held = new Map<string, number>()
+/** Directories that were cleared of dead leases by this process. */
+const swept = new Set<string>()
 let watching = false
 
 /**
  * Says that this process uses the worktree at `path`, until the returned function is called or the process exits: `prune` leaves it alone.
  *
- * A lease is a file beside the worktree that names the process; those of dead processes count for nothing. Leases of one process on one tree are counted.
+ * A lease is a file beside the worktree that names the process; those of dead processes count for nothing, and the first lease of a process in a directory
+ * removes them: a night of kills leaves no more than one run's. Leases of one process on one tree are counted.
  */
 export function leaseTree(path: string): () => void {
   const count = held.get(path) ?? 0
-  if (count === 0) writeWhole(leaseFile(path), JSON.stringify(thisProcess()), { durable: false })
+  if (count === 0) {
+    sweepDead(dirname(path))
+    writeWhole(leaseFile(path), JSON.stringify(thisProcess()), { durable: false })
+  }
   if (!watching) process.once('exit', releaseAll)
   watching = true
   held.set(path, count + 1)
@@ -43,6 +49,15 @@ export function leasesOf(path: string): Holder[] {
     }
   }
   return live
+}
+
+function sweepDead(directory: string): void {
+  if (swept.has(directory)) return
+  swept.add(directory)
+  for (const name of readdirSync(directory)) {
+    const file = join(directory, name)
+    if (name.includes('.lease.') && lockState(file) === 'dead') removeQuietly(file)
+  }
 }
 
 function leaseFile(path: string): string {

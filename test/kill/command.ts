@@ -21,10 +21,9 @@ export type Outcome = {
   failures: string[]
 }
 
-/** Names of what only a process that is gone has left: a file under a temporary name, a lease or lock that names a dead process. */
+/** What a process that is gone may leave behind for good. Anything else is a failure: its next run has to take it away. */
 const leftovers: [kind: string, name: RegExp][] = [
   ['temporary file', /\.\d+\.tmp$|\.new(\/|$)|\.\d+\.\d+$/],
-  ['lease of a dead process', /\.lease\./],
   ['temporary directory', /^tmp\/cg-/],
 ]
 

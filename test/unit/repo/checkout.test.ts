@@ -155,6 +155,21 @@ t.test('prune leaves alone what is in use', async t => {
   t.match(await prepare('acme/lib', commit, options(join(dir, 'store'), '/nowhere')), { cached: false }, 'it comes back from the clone')
 })
 
+t.test('the next process to come removes leases of dead ones, and no other', async t => {
+  const dir = scratch(t)
+  const [first, second] = makeRepository(join(dir, 'src'), [{ a: '1' }, { a: '2' }]) as [string, string]
+  const { worktree, release } = await prepare('acme/lib', first, options(join(dir, 'store'), join(dir, 'src')))
+  const dead = `${worktree.path}.lease.here.1`
+  writeFileSync(dead, JSON.stringify({ ...thisProcess(), start: '1' }))
+  const elsewhere = `${worktree.path}.lease.there.1`
+  writeFileSync(elsewhere, JSON.stringify({ ...thisProcess(), host: 'there' }))
+  await prepareElsewhere(dir, [second])
+  t.notOk(existsSync(dead))
+  t.ok(existsSync(elsewhere))
+  t.equal(listTrees(join(dir, 'store')).find(({ commit }) => commit === first)?.leases.length, 2, 'ours and the one elsewhere')
+  release()
+})
+
 t.test('prune and use at the same time: nobody loses files under his feet', async t => {
   const dir = scratch(t)
   const [commit] = makeRepository(join(dir, 'src'), [{ a: '1' }]) as [string]
