@@ -49,6 +49,7 @@ export async function killCommand(job: Job, place: Place, { kills, seed }: { kil
   await job.check?.()
   const should = contents(place.work)
   const output = plain(whole.stdout)
+  const usuallyCached = cachedCount(whole) // records that are alike
 
   for (let n = 0; n < kills; n++) {
     const after = Math.round(next() * usualMs * 1.1)
@@ -75,7 +76,7 @@ export async function killCommand(job: Job, place: Place, { kills, seed }: { kil
       if (kind === undefined) fail(`it left ${name}`)
       else outcome.left[kind] = (outcome.left[kind] ?? 0) + 1
     }
-    const cached = Number(/(\d+) cached/.exec(again.stderr)?.[1] ?? 0)
+    const cached = cachedCount(again) - usuallyCached
     if (cached > 0) outcome.found++
     outcome.cached += cached
   }
@@ -84,6 +85,8 @@ export async function killCommand(job: Job, place: Place, { kills, seed }: { kil
 
 /** Where a job works, and the environment of its commands. */
 export type Place = { work: string; env: NodeJS.ProcessEnv }
+
+const cachedCount = ({ stderr }: Ran) => Number(/(\d+) cached/.exec(stderr)?.[1] ?? 0)
 
 type Ran = { stdout: string; stderr: string; status: number | null; signal: NodeJS.Signals | null }
 

@@ -7,7 +7,7 @@ type Answer = { status?: number; headers?: Record<string, string>; json?: unknow
 /** A server on this machine that answers as it is told, request by request, the last answer again and again. `asked` keeps what came. */
 export async function serve(
   t: { teardown(work: () => unknown): unknown },
-  answers: (Answer | ((asked: Asked) => Answer))[],
+  answers: (Answer | ((asked: Asked) => Answer | Promise<Answer>))[],
 ): Promise<{ base: string; asked: Asked[] }> {
   const asked: Asked[] = []
   const server = createServer(async (request: IncomingMessage, response: ServerResponse) => {
@@ -16,7 +16,7 @@ export async function serve(
     const one = { path: request.url!, headers: request.headers, body: text ? JSON.parse(text) : {} }
     asked.push(one)
     const next = answers[Math.min(asked.length, answers.length) - 1]!
-    const answer = typeof next === 'function' ? next(one) : next
+    const answer = typeof next === 'function' ? await next(one) : next
     if (answer === 'hang') return
     if (answer === 'close') return request.socket.destroy()
     const { status = 200, headers = {}, json } = answer
