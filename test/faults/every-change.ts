@@ -30,7 +30,8 @@ const said: Record<DiskError, RegExp> = {
   EIO: /: the disk failed \(EIO\): see the system log, and run it again\n/,
   EROFS: /: the file system is read-only: mount it writable, or name another place\n/,
 }
-const cacheSaid = /cache\.db: (cannot use the cache \(.*\)|no space left for the cache): free some space, name another --cache, or use --no-cache\n/
+const cacheSaid =
+  /cache\.db: (cannot use the cache \(.*\)|no space left for the cache): free some space, name another --cache, or use --no-cache\n/
 
 /**
  * Runs a command whole, and then with a disk that fails at each of the changes that `pick` chooses from those of the whole run, with each of the errors.

@@ -84,7 +84,10 @@ export async function cacheOn(t: Test, kib: number): Promise<void> {
   for (const night of ['night1', 'night2']) {
     const { status, stdout, stderr } = said[night]!
     t.equal(status, 1, `${kib} KiB, ${night}: ${stderr}`)
-    t.match(stderr, /cache\.db: (cannot use the cache \(.*\)|no space left for the cache): free some space, name another --cache, or use --no-cache\n/)
+    t.match(
+      stderr,
+      /cache\.db: (cannot use the cache \(.*\)|no space left for the cache): free some space, name another --cache, or use --no-cache\n/,
+    )
     const lines = stdout.trimEnd().split('\n')
     t.match(lines.at(-1), /"kind":"end".*"ok":false/)
     t.strictSame(lines.slice(0, -1), said.none!.stdout.split('\n').slice(0, lines.length - 1), 'what was done has come out')

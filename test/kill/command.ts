@@ -3,6 +3,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { numbers } from '../native/setup.js'
 import { alive, at, slay, until } from '../pipeline/proc.js'
+import { collect, type Result } from '../pipeline/process.js'
 import { contents, differences, type Job, timeless } from './command-job.js'
 
 /** What came of killing one command many times. */
@@ -86,22 +87,12 @@ export async function killCommand(job: Job, place: Place, { kills, seed }: { kil
 /** Where a job works, and the environment of its commands. */
 export type Place = { work: string; env: NodeJS.ProcessEnv }
 
-const cachedCount = ({ stderr }: Ran) => Number(/(\d+) cached/.exec(stderr)?.[1] ?? 0)
+const cachedCount = ({ stderr }: Result) => Number(/(\d+) cached/.exec(stderr)?.[1] ?? 0)
 
-type Ran = { stdout: string; stderr: string; status: number | null; signal: NodeJS.Signals | null }
-
-async function run({ command: [script, ...args], input = '' }: Job, { env }: Place, killAfter?: number): Promise<Ran> {
+async function run({ command: [script, ...args], input = '' }: Job, { env }: Place, killAfter?: number): Promise<Result> {
   const child = spawn(process.execPath, [script, ...args], { env, detached: true })
-  let stdout = ''
-  let stderr = ''
-  child.stdout.setEncoding('utf8').on('data', text => {
-    stdout += text
-  })
-  child.stderr.setEncoding('utf8').on('data', text => {
-    stderr += text
-  })
+  const { done } = collect(child)
   child.stdin.on('error', () => {}).end(input)
-  const done = new Promise<Ran>(resolve => child.on('close', (status, signal) => resolve({ stdout, stderr, status, signal })))
   if (killAfter === undefined) return done
   await Promise.race([sleep(killAfter), done])
   try {

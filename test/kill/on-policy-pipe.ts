@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startGroup } from '../pipeline/process.js'
 import { makeRepository } from '../unit/repo/make-repository.js'
 import { committedIn } from './outcome.js'
 
@@ -121,27 +121,7 @@ function pipeline({ instances, steps }: Ground, place: string, lag: number): str
 
 /** Runs a line in a process group of its own, away from the user's cache and store. */
 function bash(line: string, dir: string, cache: string) {
-  const env = { ...process.env, CG_CACHE: cache, CG_STORE: join(dir, 'store') }
-  delete (env as NodeJS.ProcessEnv).NODE_OPTIONS
-  const child = spawn('/bin/bash', ['-o', 'pipefail', '-c', line], {
-    cwd: resolve('.'),
-    env,
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let stdout = ''
-  let stderr = ''
-  child.stdout.setEncoding('utf8').on('data', text => {
-    stdout += text
-  })
-  child.stderr.setEncoding('utf8').on('data', text => {
-    stderr += text
-  })
-  const done = new Promise<{ status: number | null; stdout: string; stderr: string }>((ended, failed) => {
-    child.on('error', failed)
-    child.on('close', status => ended({ status, stdout, stderr }))
-  })
-  return { group: child.pid!, done }
+  return startGroup(line, { CG_CACHE: cache, CG_STORE: join(dir, 'store') })
 }
 
 function pidOf(place: string, stage: string): number | undefined {

@@ -3,9 +3,9 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { at, until } from '../pipeline/proc.js'
 import { random } from '../property/generate.js'
 import { type Ground, prepareGround, runPipe, type Victim, victims } from './on-policy-pipe.js'
-import { orphansOf } from './orphans.js'
 import { committedIn, differences, type Outcome, outcomeOf } from './outcome.js'
 import { type Trial, tableOf } from './table.js'
 
@@ -29,6 +29,8 @@ const { values } = parseArgs({
 })
 const kills = Number(values.kills)
 const lateMs = 70_000
+/** How long children may take to see that their parent has died. */
+const graceSeconds = 5
 
 const dir = mkdtempSync(join(tmpdir(), 'cg-kill-'))
 const ground = await prepareGround(dir, Number(values.steps))
@@ -75,8 +77,7 @@ async function attempt(ground: Ground, { lag, victim, n }: Wanted): Promise<Tria
     if (!killed.struck) wrong.push('never alive when it was to be killed')
     if (killed.hung) wrong.push('the killed pipe hangs')
     if (killed.status === 0) wrong.push('the killed pipe ended with status 0')
-    const orphans = await orphansOf(place)
-    if (orphans.length > 0) wrong.push(`left running: ${orphans.join(', ')}`)
+    if (!(await until(() => at(place).length === 0, graceSeconds))) wrong.push(`left running: ${at(place).map(({ words }) => words)}`)
     const committed = Math.max(0, committedIn(place))
 
     const late = n < Number(values.late)

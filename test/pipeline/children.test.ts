@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
 import { commitChange, makeRepository } from '../unit/repo/make-repository.js'
 import { alive, at, slay, tree, until, zombies } from './proc.js'
-import { type Result, records, rows, scratch } from './process.js'
+import { collect, type Result, records, rows, scratch } from './process.js'
 
 t.setTimeout(280_000)
 const skip = existsSync('build/Release/cg-leash') ? false : 'the leash is not built'
@@ -169,17 +169,9 @@ function worktree(t: Test) {
     { script = 'bin/cg-worktree', detached = false, input = `${JSON.stringify({ ...one, base_commit: 'a'.repeat(40) })}\n` } = {},
   ): Started => {
     const child = spawn(process.execPath, [script, ...args], { env, detached })
-    let stdout = ''
-    let stderr = ''
-    child.stdout.on('data', text => {
-      stdout += text
-    })
-    child.stderr.on('data', text => {
-      stderr += text
-    })
+    const { done, heard } = collect(child)
     child.stdin.on('error', () => {}).end(input)
-    const done = new Promise<Result>(resolve => child.on('close', (status, signal) => resolve({ stdout, stderr, status, signal })))
-    return { child, done, heard: () => stderr }
+    return { child, done, heard: () => heard().stderr }
   }
   return { dir, command }
 }

@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { makeRepository } from '../unit/repo/make-repository.js'
-import { records, scratch } from './process.js'
+import { records, scratch, startGroup } from './process.js'
 
 t.setTimeout(280_000)
 
@@ -34,27 +33,8 @@ const instances = [
 // biome-ignore lint/suspicious/noExplicitAny: fields of many kinds
 type Row = Record<string, any>
 
-/** Runs a shell line in a process group of its own, away from the user's cache and store; the test runner's hooks are not for the commands. */
-function shell(line: string) {
-  const env = { ...process.env, CG_CACHE: join(dir, 'cache.db'), CG_STORE: join(dir, 'store') }
-  const child = spawn('/bin/bash', ['-o', 'pipefail', '-c', `unset NODE_OPTIONS; ${line}`], {
-    env,
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let stdout = ''
-  let stderr = ''
-  child.stdout.setEncoding('utf8').on('data', text => {
-    stdout += text
-  })
-  child.stderr.setEncoding('utf8').on('data', text => {
-    stderr += text
-  })
-  const done = new Promise<{ status: number | null; stdout: string; stderr: string }>(resolve =>
-    child.on('close', status => resolve({ status, stdout, stderr })),
-  )
-  return { group: child.pid!, done }
-}
+/** Away from the user's cache and store. */
+const shell = (line: string) => startGroup(line, { CG_CACHE: join(dir, 'cache.db'), CG_STORE: join(dir, 'store') })
 
 const prepared = join(dir, 'prepared.ndjson')
 const sampled = join(dir, 'sampled.ndjson')

@@ -20,18 +20,7 @@ export function start(
   // tap gives every child a NODE_OPTIONS with a loader that cannot take a stub without an extension: it is taken away again on the other side.
   const plain = ['-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath]
   const child = spawn('/bin/sh', [...plain, script, ...args], { cwd, env: { ...process.env, NO_COLOR: '1', ...env } })
-  const done = new Promise<Result>((resolve, reject) => {
-    let stdout = ''
-    let stderr = ''
-    child.stdout!.setEncoding('utf8').on('data', text => {
-      stdout += text
-    })
-    child.stderr!.setEncoding('utf8').on('data', text => {
-      stderr += text
-    })
-    child.on('error', reject)
-    child.on('close', (status, signal) => resolve({ stdout, stderr, status, signal }))
-  })
+  const { done } = collect(child)
   child.stdin!.on('error', () => {})
   if (input !== null) child.stdin!.end(input)
   return { child, done }
@@ -47,23 +36,32 @@ export const echoStatuses = 'echo "${PIPESTATUS[*]}"'
 
 /** Runs a shell line; `$ECHO` is the test command. */
 export function shell(line: string, cwd?: string): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const child = spawn('/bin/bash', ['-o', 'pipefail', '-c', line], {
-      cwd,
-      env: { ...process.env, ECHO: `${process.execPath} ${echo}` },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    let stdout = ''
-    let stderr = ''
-    child.stdout.on('data', text => {
-      stdout += text
-    })
-    child.stderr.on('data', text => {
-      stderr += text
-    })
-    child.on('error', reject)
-    child.on('close', (status, signal) => resolve({ stdout, stderr, status, signal }))
+  const env = { ...process.env, ECHO: `${process.execPath} ${echo}` }
+  return collect(spawn('/bin/bash', ['-o', 'pipefail', '-c', line], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })).done
+}
+
+/** Starts a shell line in a process group of its own; the test runner's hooks are not for what it runs. */
+export function startGroup(line: string, env: NodeJS.ProcessEnv): { group: number; done: Promise<Result> } {
+  const child = spawn('/bin/bash', ['-o', 'pipefail', '-c', `unset NODE_OPTIONS; ${line}`], {
+    env: { ...process.env, ...env },
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
+  return { group: child.pid!, done: collect(child).done }
+}
+
+/** What a child says, to its end; `heard` is what it has said so far. */
+export function collect(child: ChildProcess): { done: Promise<Result>; heard(): Pick<Result, 'stdout' | 'stderr'> } {
+  const said = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name]!.setEncoding('utf8').on('data', text => {
+      said[name] += text
+    })
+  const done = new Promise<Result>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (status, signal) => resolve({ ...said, status, signal }))
+  })
+  return { done, heard: () => said }
 }
 
 /** A directory that goes with its test, and a way to put files into it. */
