@@ -89,6 +89,7 @@ async function failed(
     t.strictSame(listing(dir, job.leave), files)
   } else {
     t.equal(status, 1, `${what}: ${stderr}`)
+    t.notMatch(stdout, /"kind":"end".*"ok":true/, `${what}: the output does not say that all is well`)
     t.ok(said[error].test(stderr) || cacheSaid.test(stderr), `${what}: what to do: ${stderr}`)
     t.ok(stderr.includes(dir) || job.into, `${what}: which file: ${stderr}`)
   }

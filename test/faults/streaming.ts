@@ -30,6 +30,9 @@ export const scoring: Job = {
   },
 }
 
+/** The same to standard output: only the cache is on the disk. */
+export const keeping: Job = { script: scoring.script, args: dir => ['--cache', join(dir, 'cache.db')], input: scoring.input!, leave }
+
 /** The same to standard output, which goes into a file of the shell's. */
 export const redirecting: Job = {
   ...scoring,
