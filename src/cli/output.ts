@@ -7,14 +7,13 @@ import {
   openSync,
   realpathSync,
   renameSync,
-  rmSync,
   type Stats,
   statSync,
   write,
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { FatalError } from '../record/fault.js'
-import { sweepTemporaries, temporaryName } from '../record/temporary.js'
+import { discardTemporary, sweepTemporaries, temporaryName } from '../record/temporary.js'
 import { writeFailure } from '../record/write-failure.js'
 
 export type Sink = {
@@ -78,7 +77,7 @@ function whole(file: string): Sink {
       } catch (error) {
         throw writeFailure(error, file)
       } finally {
-        removeQuietly(partial) // a disk that is full every night must not fill up with these
+        discardTemporary(partial) // a disk that is full every night must not fill up with these
       }
     },
   }
@@ -180,12 +179,6 @@ function opened(path: string, file: string, flags: string | number = 'w'): numbe
       throw new FatalError('E_WRITE', `${file}: there is no such directory: make it first`)
     throw writeFailure(error, file)
   }
-}
-
-function removeQuietly(file: string): void {
-  try {
-    rmSync(file, { force: true })
-  } catch {}
 }
 
 function syncDirectory(directory: string): void {

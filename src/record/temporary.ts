@@ -17,7 +17,14 @@ export function sweepTemporaries(file: string): void {
   try {
     const directory = dirname(file)
     for (const name of readdirSync(directory))
-      if (name.startsWith(`${basename(file)}.`) && leftBehind(name)) rmSync(join(directory, name), { force: true })
+      if (name.startsWith(`${basename(file)}.`) && leftBehind(name)) discardTemporary(join(directory, name))
+  } catch {}
+}
+
+/** Removes a temporary file if that is possible: why it is not (a disk that became read-only) must not hide what failed before. */
+export function discardTemporary(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true })
   } catch {}
 }
 

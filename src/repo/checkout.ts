@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync, utimesSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { makeDirectory } from '../record/make-directory.js'
 import { temporaryName } from '../record/temporary.js'
 import { writing } from '../record/write-failure.js'
 import { administration, git } from './git.js'
@@ -26,7 +27,7 @@ export type Ready = { v: 1; commit: string; tree: string; files: number; bytes: 
  */
 export async function checkoutTree(place: Place, commit: string, tree: string, signal?: AbortSignal): Promise<Worktree> {
   const path = join(place.trees, commit)
-  await writing(place.trees, () => mkdir(place.trees, { recursive: true }))
+  makeDirectory(place.trees)
   const release = leaseTree(path)
   try {
     const cached = readyTree(path) !== undefined || (await withLock(`${path}.lock`, () => adoptOrMake(place, commit, tree, signal), signal))

@@ -1,6 +1,7 @@
-import { mkdirSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { makeDirectory } from '../record/make-directory.js'
 import { writing } from '../record/write-failure.js'
 import { git } from './git.js'
 import { infoAttributes, ourConfig } from './git-config.js'
@@ -24,18 +25,14 @@ export async function bareClone(place: Place, access: Access): Promise<boolean> 
       if (isCloned(place)) return true
       const repos = dirname(place.bare)
       const fresh = `${place.bare}.new`
-      await writing(fresh, () => {
-        mkdirSync(repos, { recursive: true })
-        return rm(fresh, { recursive: true, force: true })
-      })
+      makeDirectory(repos)
+      await writing(fresh, () => rm(fresh, { recursive: true, force: true }))
       const clone = ['clone', '--bare', '--quiet', '--template=', '--', access.source.url, fresh]
       await reach(repos, clone, place.repo, access, 'E_CLONE')
       const format = (await git({ bare: fresh }, ['rev-parse', '--show-object-format'])).toString().trim()
 
-      writing(fresh, () => {
-        mkdirSync(join(fresh, 'info'), { recursive: true })
-        rmSync(join(fresh, 'hooks'), { recursive: true, force: true })
-      })
+      makeDirectory(join(fresh, 'info'))
+      writing(fresh, () => rmSync(join(fresh, 'hooks'), { recursive: true, force: true }))
       writeWhole(join(fresh, 'config'), ourConfig(format === 'sha256' ? 'sha256' : 'sha1'), { durable: true })
       writeWhole(join(fresh, 'info', 'attributes'), infoAttributes, { durable: true })
       writeWhole(join(fresh, 'cg.json'), `${JSON.stringify({ v: 1, repo: place.repo })}\n`, { durable: true })

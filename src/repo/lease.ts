@@ -1,6 +1,7 @@
-import { readdirSync, rmSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
+import { discardTemporary } from '../record/temporary.js'
 import { type Holder, lockState, readHolder, thisProcess } from './holder.js'
 import { writeWhole } from './write-whole.js'
 
@@ -42,7 +43,7 @@ export function leasesOf(path: string): Holder[] {
   for (const name of readdirSync(dirname(path))) {
     if (!name.startsWith(prefix)) continue
     const file = join(dirname(path), name)
-    if (lockState(file) === 'dead') rmSync(file, { force: true })
+    if (lockState(file) === 'dead') discardTemporary(file)
     else {
       const holder = readHolder(file)
       if (holder) live.push(holder)
@@ -56,7 +57,7 @@ function sweepDead(directory: string): void {
   swept.add(directory)
   for (const name of readdirSync(directory)) {
     const file = join(directory, name)
-    if (name.includes('.lease.') && lockState(file) === 'dead') removeQuietly(file)
+    if (name.includes('.lease.') && lockState(file) === 'dead') discardTemporary(file)
   }
 }
 
@@ -66,17 +67,10 @@ function leaseFile(path: string): string {
 
 function release(path: string): void {
   held.delete(path)
-  removeQuietly(leaseFile(path))
+  discardTemporary(leaseFile(path))
 }
 
 function releaseAll(): void {
-  for (const path of held.keys()) removeQuietly(leaseFile(path))
+  for (const path of held.keys()) discardTemporary(leaseFile(path))
   held.clear()
-}
-
-/** On a disk that has become read-only it stays, and counts for nothing when we have ended. */
-function removeQuietly(file: string): void {
-  try {
-    rmSync(file, { force: true })
-  } catch {}
 }

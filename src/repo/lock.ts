@@ -1,9 +1,10 @@
-import { existsSync, linkSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RecordFault } from '../record/fault.js'
-import { temporaryName } from '../record/temporary.js'
-import { writeFailure, writing } from '../record/write-failure.js'
+import { makeDirectory } from '../record/make-directory.js'
+import { discardTemporary, temporaryName } from '../record/temporary.js'
+import { writeFailure } from '../record/write-failure.js'
 import { lockState, readHolder, thisProcess } from './holder.js'
 
 const turns = new Map<string, Promise<void>>()
@@ -29,7 +30,7 @@ export async function withLock<T>(file: string, work: () => Promise<T>, signal?:
     try {
       return await work()
     } finally {
-      release(file)
+      discardTemporary(file)
     }
   } finally {
     done()
@@ -38,7 +39,7 @@ export async function withLock<T>(file: string, work: () => Promise<T>, signal?:
 }
 
 async function acquire(file: string, signal?: AbortSignal): Promise<void> {
-  writing(dirname(file), () => mkdirSync(dirname(file), { recursive: true }))
+  makeDirectory(dirname(file))
   const start = performance.now()
   for (let wait = 2; !take(file); wait = Math.min(wait * 1.5, 50)) {
     signal?.throwIfAborted()
@@ -67,7 +68,7 @@ function take(file: string): boolean {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw writeFailure(error, file)
     return false
   } finally {
-    release(complete)
+    discardTemporary(complete)
   }
 }
 
@@ -75,19 +76,12 @@ function take(file: string): boolean {
 function breakLock(file: string): void {
   const guard = `${file}.break`
   if (!take(guard)) {
-    if (lockState(guard) === 'dead') release(guard)
+    if (lockState(guard) === 'dead') discardTemporary(guard)
     return
   }
   try {
-    if (lockState(file) === 'dead') release(file)
+    if (lockState(file) === 'dead') discardTemporary(file)
   } finally {
-    release(guard)
+    discardTemporary(guard)
   }
-}
-
-/** On a disk that has become read-only it stays; when we have ended, it is a dead holder's. */
-function release(file: string): void {
-  try {
-    rmSync(file, { force: true })
-  } catch {}
 }

@@ -1,5 +1,5 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
-import { temporaryName } from '../record/temporary.js'
+import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs'
+import { discardTemporary, temporaryName } from '../record/temporary.js'
 import { writing } from '../record/write-failure.js'
 
 /**
@@ -22,7 +22,7 @@ export function writeWhole(file: string, text: string, { durable }: { durable: b
       }
       renameSync(fresh, file)
     } catch (error) {
-      rmSync(fresh, { force: true })
+      discardTemporary(fresh)
       throw error
     }
   })

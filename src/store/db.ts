@@ -1,8 +1,8 @@
-import { mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { FatalError } from '../record/fault.js'
+import { makeDirectory } from '../record/make-directory.js'
 import { isDamage, reason } from './failure.js'
 import { withFileLock } from './file-lock.js'
 import { ForeignDatabase, migrate, versionOf } from './migrate.js'
@@ -29,14 +29,14 @@ export type OpenOptions = Waiting & {
  */
 export function openDatabase(file: string, options: OpenOptions = {}): OpenFile {
   try {
-    mkdirSync(dirname(file), { recursive: true })
+    makeDirectory(dirname(file))
     return withFileLock(file, options, () => {
       const left = setAsideLeftovers(file)
       if (left) options.warn?.(`${file}: the log of a cache that is gone is set aside as ${left}-wal`)
       return open(file, options) ?? open(file, options, true)!
     })
   } catch (error) {
-    throw error instanceof FatalError ? error : new FatalError('E_CACHE', `${file}: ${reason(error)}`)
+    throw error instanceof FatalError && error.code !== 'E_WRITE' ? error : new FatalError('E_CACHE', `${file}: ${reason(error)}`)
   }
 }
 

@@ -1,6 +1,6 @@
-import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { temporaryName } from '../record/temporary.js'
+import { discardTemporary, temporaryName } from '../record/temporary.js'
 import { writing } from '../record/write-failure.js'
 
 /** Writes a small file so that it is whole after any crash: a temporary name, fsync, rename, fsync of the directory. Throws FatalError E_WRITE. */
@@ -12,7 +12,7 @@ export function writeDurably(file: string, text: string): void {
       sync(fresh)
       renameSync(fresh, file)
     } catch (error) {
-      rmSync(fresh, { force: true })
+      discardTemporary(fresh)
       throw error
     }
     sync(dirname(file))

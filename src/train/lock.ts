@@ -1,7 +1,7 @@
 import { linkSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { FatalError } from '../record/fault.js'
-import { temporaryName } from '../record/temporary.js'
+import { discardTemporary, temporaryName } from '../record/temporary.js'
 import { writeFailure } from '../record/write-failure.js'
 import { readHolder, stateOf, thisProcess } from '../repo/holder.js'
 
@@ -17,11 +17,7 @@ export function lockRunDirectory(dir: string): () => void {
     breakDead(dir, file)
     if (!take(file)) throw held(dir, file)
   }
-  return () => {
-    try {
-      rmSync(file, { force: true })
-    } catch {} // of a disk that has become read-only: the next one replaces the lock of a dead process
-  }
+  return () => discardTemporary(file) // where it cannot go, the next one replaces the lock of a dead process
 }
 
 function take(file: string): boolean {
@@ -34,7 +30,7 @@ function take(file: string): boolean {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw writeFailure(error, file)
     return false
   } finally {
-    rmSync(complete, { force: true })
+    discardTemporary(complete)
   }
 }
 
@@ -51,7 +47,7 @@ function breakDead(dir: string, file: string): void {
     if (holder && stateOf(holder) !== 'dead') throw held(dir, file)
     rmSync(file, { force: true })
   } finally {
-    rmSync(guard, { force: true })
+    discardTemporary(guard)
   }
 }
 

@@ -1,9 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Adapter, Model } from '../engine/types.js'
 import { FatalError, UsageError } from '../record/fault.js'
+import { makeDirectory } from '../record/make-directory.js'
 import { type RunFile, runFile, versionName } from '../record/run-directory.js'
 import type { Step } from '../record/schema.js'
+import { discardTemporary } from '../record/temporary.js'
 import { writing } from '../record/write-failure.js'
 import { sync, syncDirectory, writeDurably } from './durable.js'
 import { type Heartbeat, startHeartbeat } from './heartbeat.js'
@@ -23,7 +25,7 @@ export type HeldDirectory = { dir: string; heartbeat: Heartbeat; release(): void
  */
 export function holdRunDirectory(dir: string, resume: boolean): HeldDirectory {
   if (existsSync(dir)) refuseFile('--publish', dir)
-  writing(dir, () => mkdirSync(dir, { recursive: true }))
+  makeDirectory(dir)
   const begun = existsSync(join(dir, 'run.json'))
   const others = readdirSync(dir).filter(name => !/^(lock|lock\.break|trainer\.json)$/.test(name) && !isUnfinished(name))
   if (!resume && (begun || others.length > 0))
@@ -113,15 +115,13 @@ async function makeVersion0(dir: string, wanted: RunWish, start: () => Promise<A
 export async function placeAdapter(out: string, adapter: Adapter): Promise<void> {
   const { fresh, replaced } = besides(out)
   try {
-    writing(fresh, () => {
-      rmSync(fresh, { recursive: true, force: true })
-      mkdirSync(fresh, { recursive: true })
-    })
+    writing(fresh, () => rmSync(fresh, { recursive: true, force: true }))
+    makeDirectory(fresh)
     await adapter.save(fresh)
     syncDirectory(fresh)
     writing(out, () => exchange(fresh, out, replaced))
   } catch (error) {
-    if (existsSync(fresh)) writing(fresh, () => rmSync(fresh, { recursive: true, force: true }))
+    discardTemporary(fresh)
     throw error
   }
   sync(dirname(resolve(out)))

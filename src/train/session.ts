@@ -1,9 +1,10 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Adapter, Engine, LoraConfig, Model, OptimizerOptions, Trainer } from '../engine/types.js'
 import { adapterDigest } from '../model/model-digest.js'
 import type { PolicyIdentity, Step } from '../record/schema.js'
+import { discardTemporary } from '../record/temporary.js'
 import { writing } from '../record/write-failure.js'
 import { createAdapterShelf } from './adapter-shelf.js'
 import { followBest } from './best.js'
@@ -133,6 +134,6 @@ async function inTemporary<T>(adapter: Adapter, use: (dir: string) => Promise<T>
     await adapter.save(dir)
     return await use(dir)
   } finally {
-    if (existsSync(dir)) rmSync(dir, { recursive: true, force: true })
+    discardTemporary(dir)
   }
 }

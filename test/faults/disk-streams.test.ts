@@ -37,7 +37,7 @@ t.test('clones, worktrees and their marks', { skip: noFailingDisk }, t =>
   everyChange(
     t,
     preparing(join(scratch(t).dir, 'mirror')),
-    matching(/^link .*acme\+lib\.lock$/, /^rename .*acme\+lib\.git$/, /\.lease\./, /^fsync .*\.ready\./),
+    matching(/^mkdir .*trees\/acme\+lib$/, /^rename .*acme\+lib\.git$/, /\.lease\./, /^fsync .*\.ready\./),
     ['ENOSPC'],
   ),
 )

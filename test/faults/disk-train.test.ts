@@ -10,7 +10,6 @@ t.test('cg-train in a run directory, on a disk that fills', { skip: noFailingDis
     t,
     publishing,
     matching(
-      /^link .*run\/lock$/,
       /^write .*run\/run\.json\./,
       /^write .*\.v000001\.unfinished\/optimizer\.safetensors/,
       /^rename .*run\/v000001$/,
@@ -20,6 +19,10 @@ t.test('cg-train in a run directory, on a disk that fills', { skip: noFailingDis
     ),
     ['ENOSPC'],
   ),
+)
+
+t.test('a run directory on a disk that becomes read-only', { skip: noFailingDisk }, t =>
+  everyChange(t, publishing, matching(/^mkdir .*\/run$/, /^unlink .*run\/lock\..*\.tmp$/), ['EROFS']),
 )
 
 t.test('the rows that cg-train sft keeps in $TMPDIR', { skip: noFailingDisk }, t =>

@@ -10,6 +10,8 @@ t.test('cg-train in a run directory, failing at every change', { skip: noFailing
   await everyChange(t, publishing, all => all.filter(({ n }) => n % 3 === 0), ['EDQUOT', 'EIO'])
 })
 
-t.test('cg-train sft, failing at every change', { skip: noFailingDisk }, t =>
-  everyChange(t, spooling, all => all, ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS']),
+t.test(
+  'cg-train sft, failing at every change',
+  { skip: noFailingDisk },
+  t => everyChange(t, spooling, all => all, ['ENOSPC', 'EDQUOT', 'EIO']), // a disk that is read-only keeps the temporary files
 )
