@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { run, scratch } from '../pipeline/process.js'
+import { plainNode, run, scratch } from '../pipeline/process.js'
 import { failingDisk, noFailingDisk } from './disk.js'
 import { listing, timeless } from './listing.js'
 import { preparing, searching } from './streaming.js'
@@ -14,7 +14,7 @@ const hours = 3600
 
 t.test('the clock that the tests move is the one that Node reads', { skip: noFailingDisk }, async t => {
   const { dir } = scratch(t)
-  const { stdout } = spawnSync('/bin/sh', ['-c', 'unset NODE_OPTIONS; exec "$0" -p "Date.now()"', process.execPath], {
+  const { stdout } = spawnSync(plainNode[0], [...plainNode.slice(1), '-p', 'Date.now()'], {
     env: { ...process.env, ...failingDisk({ under: dir, shift: 1000 * hours }) },
     encoding: 'utf8',
   })

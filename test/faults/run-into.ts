@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
-import type { Result } from '../pipeline/process.js'
+import { plainNode, type Result } from '../pipeline/process.js'
 
 /** Runs a script of ours with standard output into a file, as `> FILE` does; `stdout` is what stands in it at the end. */
 export function runInto(
@@ -10,8 +10,7 @@ export function runInto(
   { env, input }: { env: NodeJS.ProcessEnv; input: string },
 ): Promise<Result> {
   const fd = openSync(file, 'w')
-  // NODE_OPTIONS: see test/pipeline/process.ts
-  const child = spawn('/bin/sh', ['-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath, script, ...args], {
+  const child = spawn(plainNode[0], [...plainNode.slice(1), script, ...args], {
     env: { ...process.env, NO_COLOR: '1', ...env },
     stdio: ['pipe', fd, 'pipe'],
   })

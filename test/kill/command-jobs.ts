@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Rollout } from '#cg/record/schema.js'
+import { plainNode } from '../pipeline/process.js'
 import { git, makeRepository } from '../unit/repo/make-repository.js'
 import { barrier } from '../unit/train/made-rollouts.js'
 import type { Place } from './command.js'
@@ -37,7 +38,7 @@ export function commandJobs(dir: string, server: string): Data {
     NO_COLOR: '1',
   }
   const cg = (command: string, args: string[], input = '') =>
-    execFileSync(process.execPath, [`bin/${command}`, '-q', ...args], {
+    execFileSync(plainNode[0], [...plainNode.slice(1), `bin/${command}`, '-q', ...args], {
       env,
       input,
       maxBuffer: 1 << 28,

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { numbers } from '../native/setup.js'
 import { alive, at, slay, until } from '../pipeline/proc.js'
-import { collect, type Result } from '../pipeline/process.js'
+import { collect, plainNode, type Result } from '../pipeline/process.js'
 import { contents, differences, type Job, timeless } from './command-job.js'
 
 /** What came of killing one command many times. */
@@ -90,7 +90,7 @@ export type Place = { work: string; env: NodeJS.ProcessEnv }
 const cachedCount = ({ stderr }: Result) => Number(/(\d+) cached/.exec(stderr)?.[1] ?? 0)
 
 async function run({ command: [script, ...args], input = '' }: Job, { env }: Place, killAfter?: number): Promise<Result> {
-  const child = spawn(process.execPath, [script, ...args], { env, detached: true })
+  const child = spawn(plainNode[0], [...plainNode.slice(1), script, ...args], { env, detached: true })
   const { done } = collect(child)
   child.stdin.on('error', () => {}).end(input)
   if (killAfter === undefined) return done

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
 import { commitChange, makeRepository } from '../unit/repo/make-repository.js'
 import { alive, at, slay, tree, until, zombies } from './proc.js'
-import { collect, type Result, records, rows, scratch } from './process.js'
+import { collect, plainNode, type Result, records, rows, scratch } from './process.js'
 
 t.setTimeout(280_000)
 const skip = existsSync('build/Release/cg-leash') ? false : 'the leash is not built'
@@ -168,7 +168,7 @@ function worktree(t: Test) {
     args: string[],
     { script = 'bin/cg-worktree', detached = false, input = `${JSON.stringify({ ...one, base_commit: 'a'.repeat(40) })}\n` } = {},
   ): Started => {
-    const child = spawn(process.execPath, [script, ...args], { env, detached })
+    const child = spawn(plainNode[0], [...plainNode.slice(1), script, ...args], { env, detached })
     const { done, heard } = collect(child)
     child.stdin.on('error', () => {}).end(input)
     return { child, done, heard: () => heard().stderr }

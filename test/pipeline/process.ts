@@ -9,6 +9,12 @@ export type Result = { stdout: string; stderr: string; status: number | null; si
 /** The test command, through the real runner. */
 export const echo = resolve('build/js/test/pipeline/echo.js')
 
+/**
+ * Node, before a script and its arguments. tap gives every child a NODE_OPTIONS, whatever its environment says, with a loader that cannot take a stub without an
+ * extension: it is taken away again on the other side.
+ */
+export const plainNode: readonly [string, ...string[]] = ['/bin/sh', '-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath]
+
 type Options = { env?: NodeJS.ProcessEnv; cwd?: string; input?: string | Buffer | null }
 
 /** Starts a script of ours under Node with pipes all around. `input: null` leaves standard input open. */
@@ -17,9 +23,7 @@ export function start(
   args: readonly string[],
   { env = {}, cwd, input = '' }: Options = {},
 ): { child: ChildProcess; done: Promise<Result> } {
-  // tap gives every child a NODE_OPTIONS with a loader that cannot take a stub without an extension: it is taken away again on the other side.
-  const plain = ['-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath]
-  const child = spawn('/bin/sh', [...plain, script, ...args], { cwd, env: { ...process.env, NO_COLOR: '1', ...env } })
+  const child = spawn(plainNode[0], [...plainNode.slice(1), script, ...args], { cwd, env: { ...process.env, NO_COLOR: '1', ...env } })
   const { done } = collect(child)
   child.stdin!.on('error', () => {})
   if (input !== null) child.stdin!.end(input)
