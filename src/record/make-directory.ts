@@ -14,14 +14,14 @@ export function makeDirectory(path: string): void {
   }
 }
 
-function make(path: string): void {
+function make(path: string, orphan = true): void {
   try {
     mkdirSync(path)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' && dirname(path) !== path) {
+    if (code === 'ENOENT' && orphan && dirname(path) !== path) {
       make(dirname(path))
-      make(path)
+      make(path, false) // once: an empty name is not there whatever one makes
     } else if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error
   }
 }
