@@ -15,6 +15,8 @@ export const echo = resolve('build/js/test/pipeline/echo.js')
  */
 export const plainNode: readonly [string, ...string[]] = ['/bin/sh', '-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath]
 
+type Heard = { done: Promise<Result>; heard(): Pick<Result, 'stdout' | 'stderr'> }
+
 type Options = { env?: NodeJS.ProcessEnv; cwd?: string; input?: string | Buffer | null }
 
 /** Starts a script of ours under Node with pipes all around. `input: null` leaves standard input open. */
@@ -45,17 +47,17 @@ export function shell(line: string, cwd?: string): Promise<Result> {
 }
 
 /** Starts a shell line in a process group of its own; the test runner's hooks are not for what it runs. */
-export function startGroup(line: string, env: NodeJS.ProcessEnv): { group: number; done: Promise<Result> } {
+export function startGroup(line: string, env: NodeJS.ProcessEnv): Heard & { group: number } {
   const child = spawn('/bin/bash', ['-o', 'pipefail', '-c', `unset NODE_OPTIONS; ${line}`], {
     env: { ...process.env, ...env },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  return { group: child.pid!, done: collect(child).done }
+  return { group: child.pid!, ...collect(child) }
 }
 
 /** What a child says, to its end; `heard` is what it has said so far. */
-export function collect(child: ChildProcess): { done: Promise<Result>; heard(): Pick<Result, 'stdout' | 'stderr'> } {
+export function collect(child: ChildProcess): Heard {
   const said = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const)
     child[name]!.setEncoding('utf8').on('data', text => {
