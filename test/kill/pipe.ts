@@ -13,7 +13,7 @@ import { type Trial, tableOf } from './table.js'
  * Kills the stages of an on-policy pipe at random moments, runs the same command again, and compares what is there then with an uninterrupted run (stream
  * contract, "On-policy"). Prints a table, and as the last line `N passed, N failed`.
  *
- *     npm run test:kill -- [--kills 30] [--lags 0,2] [--steps 5] [--late 1] [--jobs 2] [--seed 1]
+ *     npm run test:kill -- [--kills 30] [--lags 0,2] [--victims rollout,reward,train,all] [--steps 5] [--late 1] [--jobs 2] [--seed 1]
  *
  * `--kills` of each stage at each lag; `--late` of them are run again after 70 s, when the heartbeat of the dead trainer is older than its readers' patience.
  */
@@ -21,6 +21,7 @@ const { values } = parseArgs({
   options: {
     kills: { type: 'string', default: '30' },
     lags: { type: 'string', default: '0,2' },
+    victims: { type: 'string', default: victims.join(',') },
     steps: { type: 'string', default: '5' },
     late: { type: 'string', default: '1' },
     jobs: { type: 'string', default: String(Math.min(2, availableParallelism())) },
@@ -45,7 +46,8 @@ for (const lag of lags) {
 }
 
 type Wanted = { lag: number; victim: Victim; n: number }
-const wanted: Wanted[] = lags.flatMap(lag => victims.flatMap(victim => Array.from({ length: kills }, (_, n) => ({ lag, victim, n }))))
+const chosen = victims.filter(victim => values.victims.split(',').includes(victim))
+const wanted: Wanted[] = lags.flatMap(lag => chosen.flatMap(victim => Array.from({ length: kills }, (_, n) => ({ lag, victim, n }))))
 const trials: Trial[] = []
 await Promise.all(
   Array.from({ length: Number(values.jobs) }, async () => {
