@@ -58,6 +58,26 @@ export const symptoms: readonly Symptom[] = [
     next: 'free some space (cg-worktree prune --older-than 7d --results), then the same command',
   },
   {
+    said: 'the cache is damaged',
+    means: 'it was renamed to FILE.damaged-TIME, and a new one begun: only what can be done again is lost.',
+    next: 'nothing, or the same command; remove the damaged file when you have looked at your disk',
+  },
+  {
+    said: 'another process has held the cache for',
+    means: 'a process writes to the cache and does not end, mostly because it was stopped (kill -STOP, a debugger).',
+    next: 'fuser FILE shows it; then the same command',
+  },
+  {
+    said: 'if it is damaged, remove it and run cg-worktree again',
+    means: 'a bare clone in the store cannot be read: a disk that failed, or somebody changed it.',
+    next: 'rm -r of the clone that is named, then the same command, cg-worktree before it',
+  },
+  {
+    said: 'repair it with cg-worktree verify --fix',
+    means: 'files of a worktree are not those of its commit, or are gone.',
+    next: 'cg-worktree verify --fix, then the same command',
+  },
+  {
     said: 'was removed while it was needed',
     means: 'cg-rollout: somebody removed a version of the run directory.',
     next: 'the same command; if it says so again, another --publish',
@@ -150,5 +170,5 @@ function promises(): string {
 }
 
 function capital(text: string): string {
-  return `${text[0]!.toUpperCase()}${text.slice(1)}`
+  return text.startsWith('cg-') ? text : `${text[0]!.toUpperCase()}${text.slice(1)}`
 }
