@@ -109,6 +109,7 @@ export function commandJobs(dir: string, server: string): Data {
   const verify = async () => {
     const said = cg('cg-worktree', ['verify'])
     if (/interrupted|missing|changed|not there/.test(said)) throw new Error(`verify: ${said}`)
+    git(join(work, 'store/repos/acme+lib.git'), 'fsck', '--connectivity-only') // throws where an object is missing
   }
 
   const jobs: Job[] = [

@@ -25,6 +25,7 @@ export type Outcome = {
 /** What a process that is gone may leave behind for good. Anything else is a failure: its next run has to take it away. */
 const leftovers: [kind: string, name: RegExp][] = [
   ['temporary file', /\.\d+\.tmp$|\.new(\/|$)|\.\d+\.\d+$/],
+  ['lease of a dead process', /\.lease\./],
   ['temporary directory', /^tmp\/cg-/],
 ]
 
