@@ -22,7 +22,10 @@ export type Outcome = {
   failures: string[]
 }
 
-/** What a process that is gone may leave behind for good. Anything else is a failure: its next run has to take it away. */
+/**
+ * What a process that is gone may leave behind when it is run again. Anything else is a failure: its next run has to take it away. Leases stay when the rerun has
+ * no use for a worktree, all being in the cache: they count for nothing, and the next one that has removes them.
+ */
 const leftovers: [kind: string, name: RegExp][] = [
   ['temporary file', /\.\d+\.tmp$|\.new(\/|$)|\.\d+\.\d+$/],
   ['lease of a dead process', /\.lease\./],
