@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { FatalError } from '../record/fault.js'
 import { makeDirectory } from '../record/make-directory.js'
-import { isDamage, reason } from './failure.js'
+import { isDamage, isUnrecovered, reason } from './failure.js'
 import { withFileLock } from './file-lock.js'
 import { ForeignDatabase, migrate, versionOf } from './migrate.js'
 import { patiently, type Waiting } from './patience.js'
@@ -65,14 +65,19 @@ function open(file: string, options: OpenOptions, last = false): OpenFile | unde
   }
 }
 
-/** Before anything is written: it may be somebody else's, or its log. */
+/** Before anything is written: it may be somebody else's, or its log. What a killed process left half-made shows no more than its first bytes. */
 function lookAt(file: string, busyMs: number): void {
   const db = connect(file, busyMs, true)
+  let unrecovered = false
   try {
     versionOf(db, file)
+  } catch (error) {
+    unrecovered = isUnrecovered(error)
+    if (!unrecovered) throw error
   } finally {
     db.close()
   }
+  if (unrecovered && whose(file) !== 'ours') throw refusal(file)
 }
 
 function prepared(file: string, busyMs: number): Database {

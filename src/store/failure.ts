@@ -18,6 +18,11 @@ export function isDamage(error: unknown): boolean {
   return /^SQLITE_(CORRUPT|NOTADB|ERROR|TOOBIG|FORMAT|MISMATCH|SCHEMA|IOERR_SHORT_READ)/.test(codeOf(error))
 }
 
+/** A process was killed while it wrote, and what it left is to be rolled back first: a connection that only reads cannot. */
+export function isUnrecovered(error: unknown): boolean {
+  return codeOf(error).startsWith('SQLITE_READONLY')
+}
+
 /** What went wrong with a cache file and what to do, for a FatalError E_CACHE. */
 export function reason(error: unknown): string {
   const { message } = error as Error
