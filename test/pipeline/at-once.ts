@@ -32,6 +32,7 @@ export function testBounds(t: Test, { stages, zombies }: Watched): void {
   const most = (what: 'open' | 'children') => Math.max(...looks.map(look => look[what]))
   t.ok(looks.length > 5, `${looks.length} looks`)
   t.equal(zombies, 0, 'children are waited for')
-  t.ok(most('children') <= 3 * cores + 2, `${most('children')} children, ${cores} cores`)
+  // one slow git a core is three processes: the leash, git's stand-in and its sleep; some of the next ones start while they end. Without a limit it is 48
+  t.ok(most('children') <= 5 * cores + 4, `${most('children')} children, ${cores} cores`)
   t.ok(most('open') <= 40 + 10 * cores, `${most('open')} descriptors`)
 }
