@@ -23,8 +23,8 @@ export function timeless(text: string): Record<string, unknown>[] {
 }
 
 /**
- * Tests that no more ran at once than there are cores: searches, and openings of trees, each of the latter the shell and the sleep of `rollOut`. Descriptors follow:
- * three pipes a child, a search reads files.
+ * Tests that no more ran at once than there are cores: searches, and openings of trees, each of the latter a leash, the shell and the sleep of `rollOut`.
+ * Descriptors follow: three pipes a child, a search reads files.
  */
 export function testBounds(t: Test, { stages, zombies }: Watched): void {
   const cores = availableParallelism()
