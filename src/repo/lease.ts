@@ -41,7 +41,7 @@ export function leasesOf(path: string): Holder[] {
   const prefix = `${basename(path)}.lease.`
   const live: Holder[] = []
   for (const name of readdirSync(dirname(path))) {
-    if (!name.startsWith(prefix)) continue
+    if (!name.startsWith(prefix) || !isLease(name)) continue
     const file = join(dirname(path), name)
     if (lockState(file) === 'dead') discardTemporary(file)
     else {
@@ -52,12 +52,21 @@ export function leasesOf(path: string): Holder[] {
   return live
 }
 
+/** Is this a lease whose process has ended? */
+export function isDeadLease(directory: string, name: string): boolean {
+  return isLease(name) && lockState(join(directory, name)) === 'dead'
+}
+
+/** Not so the temporary name under which one is being written: half of it cannot be read, and its process lives. */
+function isLease(name: string): boolean {
+  return /\.lease\.[^/]+\.\d+$/.test(name)
+}
+
 function sweepDead(directory: string): void {
   if (swept.has(directory)) return
   swept.add(directory)
   for (const name of readdirSync(directory)) {
-    const file = join(directory, name)
-    if (name.includes('.lease.') && lockState(file) === 'dead') discardTemporary(file)
+    if (isDeadLease(directory, name)) discardTemporary(join(directory, name))
   }
 }
 

@@ -1,8 +1,9 @@
-import { readdirSync, rmSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { leftBehind } from '../record/temporary.js'
+import { discardTemporary, leftBehind } from '../record/temporary.js'
 import { lockState } from './holder.js'
+import { isDeadLease } from './lease.js'
 import { withLock } from './lock.js'
 
 /**
@@ -18,8 +19,7 @@ export async function sweepStore(store: string): Promise<void> {
   for (const repository of names(join(store, 'trees'))) {
     const trees = join(store, 'trees', repository)
     for (const name of names(trees)) {
-      const lease = /^[0-9a-f]+\.lease\.[^/]+\.\d+$/.test(name)
-      if (leftBehind(name) || (lease && lockState(join(trees, name)) === 'dead')) await discard(join(trees, name))
+      if (leftBehind(name) || isDeadLease(trees, name)) await discard(join(trees, name))
     }
   }
 }
@@ -40,13 +40,13 @@ async function sweepClone(fresh: string): Promise<void> {
  */
 export function sweepFetch(bare: string): void {
   const objects = join(bare, 'objects')
-  for (const name of names(objects)) if (/^(?:incoming-|tmp_)/.test(name)) discardNow(join(objects, name))
-  for (const name of names(join(objects, 'pack'))) if (name.startsWith('tmp_')) discardNow(join(objects, 'pack', name))
+  for (const name of names(objects)) if (/^(?:incoming-|tmp_)/.test(name)) discardTemporary(join(objects, name))
+  for (const name of names(join(objects, 'pack'))) if (name.startsWith('tmp_')) discardTemporary(join(objects, 'pack', name))
   for (const folder of names(objects).filter(name => /^[0-9a-f]{2}$/.test(name)))
-    for (const name of names(join(objects, folder))) if (name.startsWith('tmp_obj_')) discardNow(join(objects, folder, name))
-  for (const name of names(bare)) if (name.endsWith('.lock')) discardNow(join(bare, name))
+    for (const name of names(join(objects, folder))) if (name.startsWith('tmp_obj_')) discardTemporary(join(objects, folder, name))
+  for (const name of names(bare)) if (name.endsWith('.lock')) discardTemporary(join(bare, name))
   for (const name of readdirSync(join(bare, 'refs'), { recursive: true }) as string[])
-    if (name.endsWith('.lock')) discardNow(join(bare, 'refs', name))
+    if (name.endsWith('.lock')) discardTemporary(join(bare, 'refs', name))
 }
 
 function names(directory: string): string[] {
@@ -59,10 +59,4 @@ function names(directory: string): string[] {
 
 async function discard(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true }).catch(() => {})
-}
-
-function discardNow(path: string): void {
-  try {
-    rmSync(path, { recursive: true, force: true })
-  } catch {}
 }
