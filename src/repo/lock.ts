@@ -1,11 +1,11 @@
-import { existsSync, linkSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RecordFault } from '../record/fault.js'
 import { makeDirectory } from '../record/make-directory.js'
-import { discardTemporary, temporaryName } from '../record/temporary.js'
-import { writeFailure } from '../record/write-failure.js'
+import { discardTemporary } from '../record/temporary.js'
 import { lockState, readHolder, thisProcess } from './holder.js'
+import { takeLock } from './take-lock.js'
 
 const turns = new Map<string, Promise<void>>()
 
@@ -58,18 +58,7 @@ async function acquire(file: string, signal?: AbortSignal): Promise<void> {
 }
 
 function take(file: string): boolean {
-  if (existsSync(file)) return false
-  const complete = temporaryName(file)
-  try {
-    writeFileSync(complete, JSON.stringify(thisProcess()))
-    linkSync(complete, file)
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw writeFailure(error, file)
-    return false
-  } finally {
-    discardTemporary(complete)
-  }
+  return !existsSync(file) && takeLock(file, JSON.stringify(thisProcess()))
 }
 
 /** Removes a dead holder's lock. Only who holds `FILE.break` may, or two waiters could each remove a lock, the second one a living one. */

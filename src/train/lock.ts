@@ -1,9 +1,9 @@
-import { linkSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { FatalError } from '../record/fault.js'
-import { discardTemporary, temporaryName } from '../record/temporary.js'
-import { writeFailure } from '../record/write-failure.js'
-import { readHolder, stateOf, thisProcess } from '../repo/holder.js'
+import { discardTemporary } from '../record/temporary.js'
+import { lockState, readHolder, thisProcess } from '../repo/holder.js'
+import { takeLock } from '../repo/take-lock.js'
 
 /**
  * Takes the lock of a run directory: one writer at a time. Gives the function that releases it.
@@ -21,30 +21,18 @@ export function lockRunDirectory(dir: string): () => void {
 }
 
 function take(file: string): boolean {
-  const complete = temporaryName(file)
-  try {
-    writeFileSync(complete, `${JSON.stringify({ ...thisProcess(), since: new Date().toISOString() })}\n`)
-    linkSync(complete, file)
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw writeFailure(error, file)
-    return false
-  } finally {
-    discardTemporary(complete)
-  }
+  return takeLock(file, `${JSON.stringify({ ...thisProcess(), since: new Date().toISOString() })}\n`)
 }
 
 /** Removes a dead holder's lock. Only who holds the guard may, or of two comers the second could remove the lock that the first has just taken. */
 function breakDead(dir: string, file: string): void {
   const guard = `${file}.break`
   if (!take(guard)) {
-    const breaker = readHolder(guard)
-    if (breaker && stateOf(breaker) === 'dead') rmSync(guard, { force: true })
+    if (lockState(guard) === 'dead') discardTemporary(guard)
     throw held(dir, file)
   }
   try {
-    const holder = readHolder(file)
-    if (holder && stateOf(holder) !== 'dead') throw held(dir, file)
+    if (['alive', 'elsewhere'].includes(lockState(file))) throw held(dir, file)
     rmSync(file, { force: true })
   } finally {
     discardTemporary(guard)
@@ -54,7 +42,7 @@ function breakDead(dir: string, file: string): void {
 function held(dir: string, file: string): FatalError {
   const holder = readHolder(file)
   const who = holder ? `process ${holder.pid} on ${holder.host}` : 'another process'
-  const elsewhere = holder && stateOf(holder) === 'elsewhere'
+  const elsewhere = lockState(file) === 'elsewhere'
   const advice = elsewhere ? `remove ${file} if that process is gone` : 'wait for it, end it, or name another directory'
   return new FatalError('E_LOCK', `${dir} is being trained by ${who}: ${advice}`)
 }

@@ -34,6 +34,10 @@ t.test('a dead holder is replaced', async t => {
   writeFileSync(join(dir, 'lock.break'), JSON.stringify(dead))
   t.throws(() => lockRunDirectory(dir), { code: 'E_LOCK' })
   lockRunDirectory(dir)()
+  // a power failure may have cut either file
+  for (const name of ['lock', 'lock.break']) writeFileSync(join(dir, name), '')
+  t.throws(() => lockRunDirectory(dir), { code: 'E_LOCK' })
+  lockRunDirectory(dir)()
 })
 
 t.test('a holder on another host is not judged', async t => {
