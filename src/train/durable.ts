@@ -1,22 +1,12 @@
-import { closeSync, fsyncSync, openSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { discardTemporary, temporaryName } from '../record/temporary.js'
 import { writing } from '../record/write-failure.js'
+import { writeWhole } from '../repo/write-whole.js'
 
 /** Writes a small file so that it is whole after any crash: a temporary name, fsync, rename, fsync of the directory. Throws FatalError E_WRITE. */
 export function writeDurably(file: string, text: string): void {
-  const fresh = temporaryName(file)
-  writing(file, () => {
-    try {
-      writeFileSync(fresh, text)
-      sync(fresh)
-      renameSync(fresh, file)
-    } catch (error) {
-      discardTemporary(fresh)
-      throw error
-    }
-    sync(dirname(file))
-  })
+  writeWhole(file, text, { durable: true })
+  sync(dirname(file))
 }
 
 /** Flushes every file of a directory, then the directory itself, to the disk. Throws FatalError E_WRITE. */
