@@ -5,7 +5,7 @@ import { FatalError } from '../record/fault.js'
 import { makeDirectory } from '../record/make-directory.js'
 import { isDamage, isUnrecovered, reason } from './failure.js'
 import { withFileLock } from './file-lock.js'
-import { ForeignDatabase, migrate, versionOf } from './migrate.js'
+import { ForeignDatabase, migrate, quotedTables, versionOf } from './migrate.js'
 import { patiently, type Waiting } from './patience.js'
 import { type Identity, identityOf, setAside, setAsideLeftovers, whose } from './set-aside.js'
 import { connect } from './sqlite.js'
@@ -88,7 +88,7 @@ function prepared(file: string, busyMs: number): Database {
     db.pragma('journal_mode = WAL')
     db.pragma('synchronous = NORMAL')
     migrate(db, file)
-    for (const table of ['results', '"on-policy"']) db.prepare(`SELECT key, stage, value, packed, checksum, used FROM ${table}`)
+    for (const table of quotedTables) db.prepare(`SELECT key, stage, value, packed, checksum, used FROM ${table}`)
     return db
   } catch (error) {
     db.close()

@@ -5,32 +5,29 @@ import { checksum, checksum1 } from './value.js'
 /** 'cg' and a number of our own: tells our file from any other SQLite file. */
 export const applicationId = 0x63670001
 
+/** As SQL writes them. */
+export const quotedTables = ['results', '"on-policy"']
+
 /** Each brings the file from version n to n + 1; never change one that was released. */
 const migrations: ((db: Database) => void)[] = [
-  db =>
-    db.exec(
-      `CREATE TABLE results (
-         key BLOB PRIMARY KEY,
-         stage TEXT NOT NULL,
-         value BLOB NOT NULL,
-         packed INTEGER NOT NULL,
-         checksum BLOB NOT NULL,
-         used INTEGER NOT NULL
-       ) WITHOUT ROWID;
-       CREATE TABLE "on-policy" (
-         key BLOB PRIMARY KEY,
-         stage TEXT NOT NULL,
-         value BLOB NOT NULL,
-         packed INTEGER NOT NULL,
-         checksum BLOB NOT NULL,
-         used INTEGER NOT NULL
-       ) WITHOUT ROWID;`,
-    ),
+  db => {
+    for (const table of quotedTables)
+      db.exec(
+        `CREATE TABLE ${table} (
+           key BLOB PRIMARY KEY,
+           stage TEXT NOT NULL,
+           value BLOB NOT NULL,
+           packed INTEGER NOT NULL,
+           checksum BLOB NOT NULL,
+           used INTEGER NOT NULL
+         ) WITHOUT ROWID;`,
+      )
+  },
   // The checksum covers the key: pages in the wrong place can bring a value under another one's key.
   db => {
     db.function('checksum_1', { deterministic: true }, value => (Buffer.isBuffer(value) ? checksum1(value) : null))
     db.function('checksum_2', { deterministic: true }, (key, packed, value) => checksum(key as Buffer, packed as number, value as Buffer))
-    for (const table of ['results', '"on-policy"'])
+    for (const table of quotedTables)
       db.exec(
         `DELETE FROM ${table} WHERE checksum_1(value) IS NOT checksum;
          UPDATE ${table} SET checksum = checksum_2(key, packed, value);`,
