@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { barrier, madeRollout } from '../unit/train/made-rollouts.js'
+import { barrier, pairedRollout } from '../unit/train/made-rollouts.js'
 import type { Job } from './every-change.js'
 import { listing } from './listing.js'
 
@@ -9,17 +9,7 @@ const model = ['--model', 'fixtures/model', '--lora-rank', '2', '--lora-targets'
 /** Groups of two rollouts with advantages of both signs, a barrier after each: `steps` steps. */
 export function trainingInput(steps: number): string {
   const records = Array.from({ length: steps }, (_, step) => [
-    ...[0, 1].map(sample => {
-      const ids = [2042, 84, 300, 301, 302, 198, ...[0, 1, 2, 3].map(i => 200 + ((step * 91 + sample * 37 + i * 11) % 1500))]
-      return madeRollout({
-        id: `g${step}.${sample}`,
-        group: { id: `g${step}`, size: 2, index: 0 },
-        sample,
-        tokens: { ids, spans: [[6, 8, 0], [8, 10, 1]], logprobs: [-2, -2, -2, -2], logprob_kind: 'ref-2/fp32' }, // biome-ignore format: spans
-        advantage: sample === 0 ? 0.7 : -0.7,
-        reward: 1 - sample,
-      })
-    }),
+    ...[0, 1].map(sample => pairedRollout(step, sample)),
     barrier(step, 1).record,
   ])
   return records.flat().map(record => `${JSON.stringify(record)}\n`).join('') // biome-ignore format: one thought

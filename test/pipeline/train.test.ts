@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { thisProcess } from '#cg/repo/holder.js'
-import { barrier, type Made, madeRollout } from '../unit/train/made-rollouts.js'
+import { barrier, type Made, pairedRollout as rollout } from '../unit/train/made-rollouts.js'
 import { records, run, scratch, start } from './process.js'
 
 t.setTimeout(280_000)
@@ -11,19 +11,6 @@ t.setTimeout(280_000)
 const command = 'bin/cg-train'
 const model = ['--model', 'fixtures/model', '--lora-rank', '4', '--lora-alpha', '8', '--lr', '1e-3']
 
-/** Prompt and two generated pieces; the log-probs are made up: a sampler that was a little off. */
-function rollout(step: number, sample: number, over: Made = {}) {
-  const ids = [2042, 84, 300, 301, 302, 198, ...[0, 1, 2, 3].map(i => 200 + ((step * 91 + sample * 37 + i * 11) % 1500))]
-  return madeRollout({
-    id: `g${step}.${sample}`,
-    group: { id: `g${step}`, size: 2, index: 0 },
-    sample,
-    tokens: { ids, spans: [[6, 8, 0], [8, 10, 1]], logprobs: [-2, -2, -2, -2], logprob_kind: 'ref-2/fp32' }, // biome-ignore format: spans
-    advantage: sample === 0 ? 0.7 : -0.7,
-    reward: sample === 0 ? 1 : 0,
-    ...over,
-  })
-}
 const lines = (...all: object[]) => all.map(record => `${JSON.stringify(record)}\n`).join('')
 const stepLines = (step: number, over: Made = {}) => lines(rollout(step, 0, over), rollout(step, 1, over), barrier(step, 1).record)
 const stepsOf = (stdout: string) => records(stdout).filter(record => record.kind === 'step').map(({ timing: _, ...rest }) => rest) // biome-ignore format: one thought

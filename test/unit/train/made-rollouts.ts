@@ -76,3 +76,17 @@ export function barrier(step: number, groups: number, over: Partial<Barrier> = {
 export async function* stream(...items: (Item | Item[])[]): AsyncGenerator<Item> {
   for (const one of items.flat()) yield one
 }
+
+/** A member of the group of two of a step: prompt and two generated pieces of the fixture model's tokens; the log-probs are made up: a sampler that was a little off. */
+export function pairedRollout(step: number, sample: number, over: Made = {}): Rollout {
+  const ids = [2042, 84, 300, 301, 302, 198, ...[0, 1, 2, 3].map(i => 200 + ((step * 91 + sample * 37 + i * 11) % 1500))]
+  return madeRollout({
+    id: `g${step}.${sample}`,
+    group: { id: `g${step}`, size: 2, index: 0 },
+    sample,
+    tokens: { ids, spans: [[6, 8, 0], [8, 10, 1]], logprobs: [-2, -2, -2, -2], logprob_kind: 'ref-2/fp32' }, // biome-ignore format: spans
+    advantage: sample === 0 ? 0.7 : -0.7,
+    reward: sample === 0 ? 1 : 0,
+    ...over,
+  })
+}
