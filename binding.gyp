@@ -41,9 +41,19 @@
       ]
     },
     {
-      'target_name': 'cg_core',
+      'target_name': 'cg_cpu',
       'type': 'static_library',
       'dependencies': ['cg_reference'],
+      'cflags_cc!': ['-O1'],
+      'cflags_cc': ['-O3'],
+      'sources': [
+        'native/cpu/backend.cpp'
+      ]
+    },
+    {
+      'target_name': 'cg_core',
+      'type': 'static_library',
+      'dependencies': ['cg_cpu', 'cg_reference'],
       'sources': [
         'native/core/adapter.cpp',
         'native/core/adapter_peft.cpp',

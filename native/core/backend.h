@@ -73,7 +73,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Family of log-prob bits, e.g. "ref-2": two backends of one kind give the same bits for the same row.
+  /// Family of log-prob bits and precision of the frozen products, e.g. "ref-2/fp32": two backends of one kind give the same bits for the same row.
   virtual std::string logprob_kind() const = 0;
   /// For messages and records: device and instruction set in words.
   virtual std::string description() const = 0;
@@ -145,9 +145,11 @@ class Backend {
   virtual void adamw(Queue&, const AdamW&, Tensor p, Tensor g, Tensor m, Tensor v) = 0;
 };
 
-/// The readable twin that every other backend is compared with. threads = 0: as many as there are cores.
-std::unique_ptr<Backend> make_reference_backend(int threads);
+/// The readable twin that every other backend is compared with. threads = 0: as many as there are cores. precision of the frozen products: f32 or bf16.
+std::unique_ptr<Backend> make_reference_backend(int threads, DType precision = DType::f32);
 /// The same arithmetic behind memory that is PROT_NONE outside its ops, on a thread of its own that delays each op by `delay_us`.
-std::unique_ptr<Backend> make_reference_remote_backend(int threads, int delay_us);
+std::unique_ptr<Backend> make_reference_remote_backend(int threads, int delay_us, DType precision = DType::f32);
+/// What people run on a CPU: the reference's bits, from kernels that are written for speed.
+std::unique_ptr<Backend> make_cpu_backend(int threads, DType precision = DType::f32);
 
 }  // namespace cg

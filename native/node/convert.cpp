@@ -54,6 +54,8 @@ std::string text(const Napi::Object& o, const char* key) {
   return value.As<Napi::String>();
 }
 
+std::string text_or(const Napi::Object& o, const char* key, const char* fallback) { return present(o, key) ? text(o, key) : fallback; }
+
 uint64_t big(const Napi::Object& o, const char* key) {
   const Napi::Value value = o.Get(key);
   if (!value.IsBigInt()) fail(key, "a BigInt");

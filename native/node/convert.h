@@ -16,6 +16,7 @@ double number(const Napi::Object&, const char* key);
 double number_or(const Napi::Object&, const char* key, double fallback);
 bool flag(const Napi::Object&, const char* key);  // absent: false
 std::string text(const Napi::Object&, const char* key);
+std::string text_or(const Napi::Object&, const char* key, const char* fallback);
 uint64_t big(const Napi::Object&, const char* key);  // BigInt, its low 64 bits
 Napi::Object object(const Napi::Object&, const char* key);
 Napi::Array array(const Napi::Object&, const char* key);

@@ -57,7 +57,7 @@ Napi::Value ModelObject::info(const Napi::CallbackInfo& call) {
     put("maxPositions", c.max_positions);
     o.Set("tied", Napi::Boolean::New(env, c.tied));
     put("parameters", m->parameters);
-    o.Set("logprobKind", Napi::String::New(env, m->backend->logprob_kind() + "/fp32"));
+    o.Set("logprobKind", Napi::String::New(env, m->backend->logprob_kind()));
     o.Set("device", Napi::String::New(env, m->backend->description()));
     return o;
   });

@@ -48,7 +48,7 @@ void ReferenceBackend::head_logp(Queue& queue, Tensor h_t, Weight head_id, int64
     for (int64_t begin = 0; begin < h.n0; begin += chunk) {
       const int64_t end = std::min(begin + chunk, h.n0), e0 = first_entry(entries, begin), e1 = first_entry(entries, end);
       if (e0 == e1) continue;
-      head_logits(threads_, h, begin, end, head, real_vocab, logits);
+      product(rows_of(h, begin, end), head, nullptr, false, dense(logits, end - begin, real_vocab));
       threads_.run(e1 - e0, 1, 40.0 * double((e1 - e0) * real_vocab), [&](int64_t first, int64_t last) {
         float* weight = scratch(0, real_vocab);
         for_isa([&](auto) CG_INLINE_LAMBDA {
@@ -78,10 +78,9 @@ void ReferenceBackend::head_backward(Queue& queue, Tensor h_t, Weight head_id, i
     const int64_t chunk = std::min(h.n0, workspace_t.size() / (2 * real_vocab));
     CG_INVARIANT(chunk >= 1);
     float* dz = logits + chunk * real_vocab;
-    const Packed real{real_vocab, head.k, {head.data.get(), [](void*) {}}};
     for (int64_t begin = 0; begin < h.n0; begin += chunk) {
       const int64_t end = std::min(begin + chunk, h.n0);
-      head_logits(threads_, h, begin, end, head, real_vocab, logits);
+      product(rows_of(h, begin, end), head, nullptr, false, dense(logits, end - begin, real_vocab));
       threads_.run(end - begin, 1, 40.0 * double((end - begin) * real_vocab), [&](int64_t first, int64_t last) {
         float* weight = scratch(0, real_vocab);
         for_isa([&](auto) CG_INLINE_LAMBDA {
@@ -99,8 +98,7 @@ void ReferenceBackend::head_backward(Queue& queue, Tensor h_t, Weight head_id, i
           }
         });
       });
-      multiply_transposed(threads_, {dz, end - begin, 1, real_vocab, real_vocab, real_vocab}, real, {dh.row(begin), end - begin, 1, dh.n2, dh.s0, dh.n2},
-                          false);
+      product_backward(dense(dz, end - begin, real_vocab), head, false, rows_of(dh, begin, end));
     }
   });
 }

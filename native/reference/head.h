@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "reference/panels.h"
+#include "reference/reference_backend.h"
 #include "reference/vector_math.h"
 
 namespace cg::reference {
@@ -24,13 +24,10 @@ CG_INLINE LogSum log_sum_exp(const float* logits, int64_t vocab, float temperatu
   return {top, sum, top + log_f(sum)};
 }
 
-/// Logits [chunk][real_vocab, rounded up to the row stride] of rows [begin, end) of h.
-inline void head_logits(Threads& threads, const View<float>& h, int64_t begin, int64_t end, const Packed& head, int64_t real_vocab, float* logits) {
-  const View<float> rows{h.row(begin), end - begin, 1, h.n2, h.s0, h.n2};
-  multiply_panels(threads, rows, head, [&](int64_t row, int64_t column, int64_t count, const float* sums) CG_INLINE_LAMBDA {
-    float* to = logits + row * real_vocab + column;
-    for (int64_t j = 0; j < std::min(count, real_vocab - column); ++j) to[j] = sums[j];
-  });
-}
+/// Rows [begin, end) of x.
+inline View<float> rows_of(const View<float>& x, int64_t begin, int64_t end) { return {x.row(begin), end - begin, 1, x.n2, x.s0, x.n2}; }
+
+/// A dense [rows, columns].
+inline View<float> dense(float* data, int64_t rows, int64_t columns) { return {data, rows, 1, columns, columns, columns}; }
 
 }  // namespace cg::reference

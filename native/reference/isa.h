@@ -11,11 +11,11 @@
 
 namespace cg::reference {
 
-enum class Isa { baseline, avx2, avx512 };
+enum class Isa { baseline, avx2, avx512, avx512bf16 };
 
 /// The widest set of this CPU.
 Isa best_isa();
-/// The one in use: best_isa() unless `use_isa` chose another.
+/// The one in use: best_isa() unless the environment's CG_ISA or `use_isa` chose another. Throws cg::Error{"E_ISA"} for a CG_ISA that is unknown or not this CPU's.
 Isa current_isa();
 /// For tests: false, and nothing changes, where the CPU does not have it. Not while ops run.
 bool use_isa(Isa);
@@ -40,7 +40,7 @@ template <class F>
 void for_isa(const F& body) {
   switch (current_isa()) {
 #ifdef __x86_64__
-    case Isa::avx512: return run_avx512(body);
+    case Isa::avx512bf16: case Isa::avx512: return run_avx512(body);
     case Isa::avx2: return run_avx2(body);
 #endif
     default: return run_baseline(body);

@@ -20,13 +20,17 @@ void ReferenceBackend::matmul(Queue& queue, Tensor x_t, Weight w_id, Weight bias
     const float* bias = bias_id ? packed(bias_id).data.get() : nullptr;
     if (x.n0 == 0) { CG_INVARIANT(y.n0 == 0); return; }
     CG_INVARIANT(x.n0 == y.n0 && x.n2 == w.k && y.n2 == w.n && (!bias || packed(bias_id).n == w.n));
-    multiply_panels(threads_, x, w, [&](int64_t row, int64_t column, int64_t count, const float* sums) CG_INLINE_LAMBDA {
-      float* to = y.row(row) + column;
-      for (int64_t j = 0; j < count; ++j) {
-        const float value = bias ? sums[j] + bias[column + j] : sums[j];
-        to[j] = accumulate ? to[j] + value : value;
-      }
-    });
+    product(x, w, bias, accumulate, y);
+  });
+}
+
+void ReferenceBackend::product(const View<float>& x, const Packed& w, const float* bias, bool accumulate, const View<float>& y) {
+  multiply_panels(threads_, x, w, [&](int64_t row, int64_t column, int64_t count, const float* sums) CG_INLINE_LAMBDA {
+    float* to = y.row(row) + column;
+    for (int64_t j = 0; j < std::min(count, y.n2 - column); ++j) {
+      const float value = bias ? sums[j] + bias[column + j] : sums[j];
+      to[j] = accumulate ? to[j] + value : value;
+    }
   });
 }
 
@@ -36,15 +40,15 @@ void ReferenceBackend::matmul_backward(Queue& queue, Tensor dy_t, Weight w_id, T
     const Packed& w = packed(w_id);
     if (dy.n0 == 0) { CG_INVARIANT(dx.n0 == 0); return; }
     CG_INVARIANT(dy.n0 == dx.n0 && dy.n2 == w.n && dx.n2 == w.k);
-    multiply_transposed(threads_, dy, w, dx, accumulate);
+    product_backward(dy, w, accumulate, dx);
   });
 }
 
-void multiply_transposed(Threads& threads, const View<float>& dy, const Packed& w, const View<float>& dx, bool accumulate) {
+void ReferenceBackend::product_backward(const View<float>& dy, const Packed& w, bool accumulate, const View<float>& dx) {
   constexpr int64_t depth = 512;  // of dy transposed at a time
   const int64_t inputs = 256;     // of dx at a time
   const int64_t row_blocks = (dy.n0 + 31) / 32, input_blocks = (w.k + inputs - 1) / inputs;
-  threads.run(row_blocks * input_blocks, 1, 2.0 * double(dy.n0 * w.n * w.k), [&](int64_t begin, int64_t end) {
+  threads_.run(row_blocks * input_blocks, 1, 2.0 * double(dy.n0 * dy.n2 * w.k), [&](int64_t begin, int64_t end) {
     float* transposed = scratch(0, depth * 32);
     float* sums = scratch(1, inputs * 32);
     for (int64_t task = begin; task < end; ++task) {
@@ -52,8 +56,8 @@ void multiply_transposed(Threads& threads, const View<float>& dy, const Packed& 
       const int64_t k0 = task % input_blocks * inputs, width = std::min(inputs, w.k - k0);
       for_isa([&](auto isa) CG_INLINE_LAMBDA {
         std::memset(sums, 0, size_t(width) * 32 * 4);
-        for (int64_t n0 = 0; n0 < w.n; n0 += depth) {
-          const int64_t n = std::min(depth, w.n - n0);
+        for (int64_t n0 = 0; n0 < dy.n2; n0 += depth) {
+          const int64_t n = std::min(depth, dy.n2 - n0);
           transpose_rows(dy.row(r0) + n0, dy.s0, rows, n, transposed);
           for (int64_t p = 0; p * 32 < n; ++p) {
             const float* panel = w.panel(n0 / 32 + p) + k0 * 32;

@@ -56,7 +56,10 @@ Memory heap_memory() {
   return {[](int64_t bytes) { return std::aligned_alloc(64, size_t(bytes)); }, [](void* data, int64_t) { std::free(data); }};
 }
 
-ReferenceBackend::ReferenceBackend(int threads, Memory memory) : threads_(threads), memory_(std::move(memory)) {}
+ReferenceBackend::ReferenceBackend(int threads, DType precision, Memory memory) : threads_(threads), precision_(precision), memory_(std::move(memory)) {
+  CG_INVARIANT(precision == DType::f32 || precision == DType::bf16);
+  current_isa();  // a CG_ISA that this CPU does not have is told now
+}
 
 ReferenceBackend::~ReferenceBackend() {
   for (auto& block : blocks_)
@@ -199,5 +202,7 @@ void check_index(const View<int32_t>& list, int64_t end, const char* what) {
 }  // namespace cg::reference
 
 namespace cg {
-std::unique_ptr<Backend> make_reference_backend(int threads) { return std::make_unique<reference::ReferenceBackend>(threads, reference::heap_memory()); }
+std::unique_ptr<Backend> make_reference_backend(int threads, DType precision) {
+  return std::make_unique<reference::ReferenceBackend>(threads, precision, reference::heap_memory());
+}
 }  // namespace cg

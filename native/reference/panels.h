@@ -1,4 +1,4 @@
-// Products of rows with packed weights, shared by the linears and the head.
+// Products of rows with packed weights.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,5 @@ void multiply_panels(Threads& threads, const View<float>& x, const Packed& w, co
     });
   });
 }
-
-/// dx[r][k] (+)= Σ_n dy[r][n] W[n][k], n ascending from 0.
-void multiply_transposed(Threads& threads, const View<float>& dy, const Packed& w, const View<float>& dx, bool accumulate);
 
 }  // namespace cg::reference

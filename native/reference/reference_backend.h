@@ -36,6 +36,7 @@ struct View {
 
 /// A frozen parameter in fp32: a vector as it is, a matrix [N, K] as panels of 32 rows, [N / 32][K][32], the last one filled up with zeros.
 struct Packed {
+  virtual ~Packed() = default;
   int64_t n = 0, k = 0;  // a vector has k = 0
   std::unique_ptr<float[], void (*)(void*)> data{nullptr, std::free};
   const float* panel(int64_t p) const { return data.get() + p * k * 32; }
@@ -46,12 +47,13 @@ struct ReferenceQueue : Queue {
   std::exception_ptr error;  // the first; later ops are skipped until it is told
 };
 
-class ReferenceBackend final : public Backend {
+class ReferenceBackend : public Backend {
  public:
-  ReferenceBackend(int threads, Memory memory);
+  /// `precision` of the frozen products: f32, or bf16 (numerics.md).
+  ReferenceBackend(int threads, DType precision, Memory memory);
   ~ReferenceBackend() override;
 
-  std::string logprob_kind() const override { return "ref-2"; }
+  std::string logprob_kind() const override { return precision_ == DType::bf16 ? "ref-2/bf16" : "ref-2/fp32"; }
   std::string description() const override;
 
   std::unique_ptr<Queue> queue() override { return std::make_unique<ReferenceQueue>(); }
@@ -97,7 +99,12 @@ class ReferenceBackend final : public Backend {
   void sum_squares(Queue&, Tensor x, Tensor out, Tensor workspace) override;
   void adamw(Queue&, const AdamW&, Tensor p, Tensor g, Tensor m, Tensor v) override;
 
- private:
+ protected:
+  /// y = x · Wᵀ for the first y.n2 outputs of w, then + bias, then, accumulating, y + that. All linears and the head come through here.
+  virtual void product(const View<float>& x, const Packed& w, const float* bias, bool accumulate, const View<float>& y);
+  /// dx (+)= dy · W over the first dy.n2 outputs of w.
+  virtual void product_backward(const View<float>& dy, const Packed& w, bool accumulate, const View<float>& dx);
+
   /// Runs an op's body now. What it throws is kept for `download` and `wait`; after that the queue skips its ops.
   template <class Body>
   void enqueue(Queue& queue, const Body& body) {
@@ -116,11 +123,14 @@ class ReferenceBackend final : public Backend {
   std::byte* bytes_of(const Tensor& tensor) const;
   const Packed& packed(Weight) const;
 
+  mutable Threads threads_;
+  const DType precision_;
+
+ private:
   struct Block {
     std::byte* data = nullptr;
     int64_t bytes = 0;
   };
-  mutable Threads threads_;
   Memory memory_;
   mutable std::mutex mutex_;  // for the two tables
   std::vector<Block> blocks_;                      // by BufferId − 1

@@ -57,7 +57,7 @@ void ReferenceBackend::sample(Queue& queue, Tensor h_t, Weight head_id, int64_t 
     std::atomic<bool> finite{true};
     for (int64_t begin = 0; begin < h.n0; begin += chunk) {
       const int64_t end = std::min(begin + chunk, h.n0);
-      head_logits(threads_, h, begin, end, head, real_vocab, logits);
+      product(rows_of(h, begin, end), head, nullptr, false, dense(logits, end - begin, real_vocab));
       threads_.run(M, 1, 100.0 * double(M * real_vocab), [&](int64_t first, int64_t last) {
         float *scores = scratch(0, real_vocab), *weight = scratch(1, real_vocab);
         int32_t* order = reinterpret_cast<int32_t*>(scratch(2, real_vocab));

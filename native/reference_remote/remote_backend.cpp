@@ -14,9 +14,9 @@ namespace cg::reference_remote {
 
 class RemoteBackend final : public Backend {
  public:
-  RemoteBackend(int threads, int delay_us)
+  RemoteBackend(int threads, int delay_us, DType precision)
       : delay_us_(delay_us),
-        inner_(threads, {[this](int64_t bytes) { return vault_.allocate(bytes); }, [this](void* data, int64_t bytes) { vault_.release(data, bytes); }}) {}
+        inner_(threads, precision, {[this](int64_t bytes) { return vault_.allocate(bytes); }, [this](void* data, int64_t bytes) { vault_.release(data, bytes); }}) {}
 
   std::string logprob_kind() const override { return inner_.logprob_kind(); }
   std::string description() const override { return inner_.description() + ", as a remote device"; }
@@ -146,7 +146,7 @@ class RemoteBackend final : public Backend {
 }  // namespace cg::reference_remote
 
 namespace cg {
-std::unique_ptr<Backend> make_reference_remote_backend(int threads, int delay_us) {
-  return std::make_unique<reference_remote::RemoteBackend>(threads, delay_us);
+std::unique_ptr<Backend> make_reference_remote_backend(int threads, int delay_us, DType precision) {
+  return std::make_unique<reference_remote::RemoteBackend>(threads, delay_us, precision);
 }
 }  // namespace cg

@@ -1,4 +1,4 @@
-// native-bench [--only reference] [--threads N] [--isa baseline|avx2|avx512f]: GFLOP/s of the backend's ops at the sizes of small models.
+// native-bench [--only reference|cpu] [--threads N] [--isa scalar|avx2|avx512|avx512bf16]: GFLOP/s of the backend's ops at the sizes of small models.
 //
 // Best of several runs. A multiply and an add count as two flops; masked pairs of attention and recomputed scores are not counted, the
 // recomputed logits of head_backward are.
@@ -200,8 +200,8 @@ void sampling(Backend& backend, int64_t rows, int64_t vocab, int64_t hidden, flo
   backend.release(w);
 }
 
-void run(int threads) {
-  const auto backend = make_reference_backend(threads);
+void run(const std::string& name, int threads) {
+  const auto backend = name == "cpu" ? make_cpu_backend(threads) : make_reference_backend(threads);
   clock_used = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   std::printf("\n%s: %s, %s time\n", cpu_name().c_str(), backend->description().c_str(), threads == 1 ? "CPU" : "wall");
   for (const int64_t rows : {1, 8, 64}) linears(*backend, rows, 384, 144, 16);
@@ -224,20 +224,23 @@ void run(int threads) {
 
 int main(int argc, char** argv) {
   int threads = 0;
+  std::string only;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
-    if (word == "--only" && value == "reference") ++i;
+    if (word == "--only" && (value == "reference" || value == "cpu")) only = argv[++i];
     else if (word == "--threads" && std::atoi(value.c_str()) > 0) threads = std::atoi(argv[++i]);
     else if (word == "--isa") {
       bool known = false;
-      for (const auto isa : {reference::Isa::baseline, reference::Isa::avx2, reference::Isa::avx512})
+      for (const auto isa : {reference::Isa::baseline, reference::Isa::avx2, reference::Isa::avx512, reference::Isa::avx512bf16})
         known |= value == reference::name_of(isa) && reference::use_isa(isa);
       if (!known) return std::fprintf(stderr, "native-bench: this CPU has no instruction set \"%s\"\n", value.c_str()), 2;
       ++i;
-    } else return std::fprintf(stderr, "usage: native-bench [--only reference] [--threads N] [--isa baseline|avx2|avx512f]\n"), 2;
+    } else return std::fprintf(stderr, "usage: native-bench [--only reference|cpu] [--threads N] [--isa scalar|avx2|avx512|avx512bf16]\n"), 2;
   }
-  if (threads > 0) return run(threads), 0;
-  run(1);
-  if (std::thread::hardware_concurrency() > 1) run(2);
+  for (const std::string name : {"reference", "cpu"}) {
+    if (!only.empty() && only != name) continue;
+    run(name, threads > 0 ? threads : 1);
+    if (threads == 0 && std::thread::hardware_concurrency() > 1) run(name, 2);
+  }
   return 0;
 }

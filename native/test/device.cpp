@@ -15,7 +15,8 @@ namespace {
 std::unique_ptr<Backend> make_backend(const std::string& name, int threads) {
   if (name == "reference") return make_reference_backend(threads);
   if (name == "reference-remote") return make_reference_remote_backend(threads, 20);
-  throw std::invalid_argument("no backend \"" + name + "\"; there are reference and reference-remote");
+  if (name == "cpu") return make_cpu_backend(threads);
+  throw std::invalid_argument("no backend \"" + name + "\"; there are reference, reference-remote and cpu");
 }
 
 struct Variant {
@@ -35,8 +36,11 @@ std::vector<Variant>& variants() {
     list.push_back({"reference with 2 threads", make_backend("reference", 2), best});
     list.push_back({"reference with 3 threads", make_backend("reference", 3), best});
     list.push_back({"reference-remote", make_backend("reference-remote", 2), best});
-    for (const auto isa : {reference::Isa::baseline, reference::Isa::avx2})
-      if (isa < best) list.push_back({std::string("reference in ") + reference::name_of(isa), make_backend("reference", 1), isa});
+    list.push_back({"cpu with 3 threads", make_backend("cpu", 3), best});
+    for (const auto isa : {reference::Isa::baseline, reference::Isa::avx2, reference::Isa::avx512}) {
+      if (isa >= best) continue;
+      for (const std::string name : {"reference", "cpu"}) list.push_back({name + " in " + reference::name_of(isa), make_backend(name, 1), isa});
+    }
     return list;
   }();
   return all;

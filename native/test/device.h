@@ -69,8 +69,8 @@ std::vector<float> random(int64_t n, uint64_t seed);
 Backend& primary();
 void choose_primary(const std::string& name);
 
-/// What `op` gives on the primary backend, after checking that every backend of its log-prob kind gives the same bits: reference with 1, 2 and 3 threads,
-/// reference in every instruction set of this CPU, and reference-remote.
+/// What `op` gives on the primary backend, after checking that every backend of its log-prob kind gives the same bits: reference with 1, 2 and 3 threads, cpu
+/// with 3, both in every instruction set of this CPU, and reference-remote.
 class Point;
 std::vector<float> everywhere(Point& p, const std::function<std::vector<float>(Device&)>& op);
 

@@ -1,4 +1,4 @@
-// native-test [--backend reference|reference-remote] [AREA …]: the op table and what belongs to it. TAP on stdout; status 1 when a point failed.
+// native-test [--backend reference|reference-remote|cpu] [AREA …]: the op table and what belongs to it. TAP on stdout; status 1 when a point failed.
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
       else areas.push_back(word);
     }
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "native-test: %s\nusage: native-test [--backend reference|reference-remote] [AREA ...]\n", error.what());
+    std::fprintf(stderr, "native-test: %s\nusage: native-test [--backend reference|reference-remote|cpu] [AREA ...]\n", error.what());
     return 2;
   }
   std::printf("# %s; widest instruction set: %s\n", cg::test::primary().description().c_str(), cg::reference::name_of(cg::reference::best_isa()));

@@ -33,7 +33,7 @@ void for_many_floats(const F& f) {
 
 std::vector<Isa> all_isas() {
   std::vector<Isa> list;
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512bf16})
     if (isa <= reference::best_isa()) list.push_back(isa);
   return list;
 }

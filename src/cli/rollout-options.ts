@@ -45,6 +45,7 @@ export const rolloutOptions = {
     decides: false,
   }),
   device: option.string('auto', 'where a native model runs: auto or cpu', { metavar: 'DEVICE', decides: false }),
+  dtype: option.choice(['fp32', 'bf16'], 'fp32', 'precision of a native model’s products with frozen weights'),
   threads: option.integer(0, 'threads of a native model; 0: one a core; results do not depend on it', {
     min: 0,
     max: 1024,

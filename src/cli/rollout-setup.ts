@@ -36,7 +36,7 @@ export async function setUp(options: RolloutValues, context: Context): Promise<S
   const thinking = options.thinking === 'on'
   const wanted = options.prompt ?? 'full'
   const opened = await openPolicy(spec, {
-    native: { backend: backendOf(options.device), threads: options.threads, maxBatch: options.concurrency },
+    native: { backend: backendOf(options.device), dtype: options.dtype, threads: options.threads, maxBatch: options.concurrency },
     thinking,
     tokenizer: options.tokenizer,
     keyFile: options.keyFile,
@@ -97,8 +97,8 @@ function contextOf(asked: number | undefined, chat: ChatThread | undefined): num
 }
 
 function backendOf(device: string): BackendName {
-  if (device === 'auto' || device === 'cpu' || device === 'reference') return 'reference'
-  if (device === 'reference-remote') return device
+  if (device === 'auto' || device === 'cpu') return 'cpu'
+  if (device === 'reference' || device === 'reference-remote') return device
   if (/^cuda(:\d+(-\d+)?)?$/.test(device)) throw new UsageError(`--device ${device}: this cg was built without CUDA: use --device cpu`)
   throw new UsageError(`--device ${device}: not a device: write auto or cpu`)
 }

@@ -43,6 +43,7 @@ export const commonOptions = {
   allowPartial: option.flag('train on what there is when the input ended early (files only)', { decides: false }),
   threads: option.integer(0, 'threads of the engine; 0 is one a core. Results do not depend on it', { min: 0, max: 1024, decides: false }),
   device: option.choice(['auto', 'cpu', 'reference', 'reference-remote'], 'auto', 'where the engine computes', { decides: false }),
+  dtype: option.choice(['fp32', 'bf16'], 'fp32', 'precision of the products with frozen weights'),
 }
 
 /** Of `sft` and `awr`. */

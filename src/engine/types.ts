@@ -7,12 +7,18 @@
 
 export type EngineErrorShape = Error & { code: string }
 
-export type BackendName = 'reference' | 'reference-remote'
+/** `cpu` is what people run; the others are its plain twin, and that as a device would be. */
+export type BackendName = 'cpu' | 'reference' | 'reference-remote'
+
+/** Precision of the products with frozen weights; everything else is fp32 (native/core/numerics.md). */
+export type Precision = 'fp32' | 'bf16'
 
 export type ModelOptions = {
   backend: BackendName
   /** 0: as many as there are cores. Results do not depend on it. */
   threads: number
+  /** Default: fp32. */
+  dtype?: Precision
   /** Rows above it are padding: masked in sampling and training, refused as ids. Default: the embedding's rows. */
   realVocab?: number
 }

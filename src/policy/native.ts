@@ -1,5 +1,5 @@
 import { loadEngine } from '../engine/load.js'
-import type { Adapter, BackendName, EngineErrorShape, Sampler } from '../engine/types.js'
+import type { Adapter, BackendName, EngineErrorShape, Precision, Sampler } from '../engine/types.js'
 import type { ChatThread } from '../model/chat-thread.js'
 import { adapterDigest, modelDigest } from '../model/model-digest.js'
 import { RecordFault } from '../record/fault.js'
@@ -8,6 +8,7 @@ import type { Policy } from './policy.js'
 
 export type NativeOptions = {
   backend: BackendName
+  dtype: Precision
   /** 0: as many as there are cores. */
   threads: number
   /** Sequences that share a decoding batch. */
@@ -30,10 +31,14 @@ export type NativeModel = {
  *
  * Throws what the engine throws (E_CHECKPOINT …) and FatalError E_ENGINE where the addon is missing.
  */
-export async function openNativeModel(dir: string, chat: ChatThread, { backend, threads, maxBatch }: NativeOptions): Promise<NativeModel> {
+export async function openNativeModel(
+  dir: string,
+  chat: ChatThread,
+  { backend, dtype, threads, maxBatch }: NativeOptions,
+): Promise<NativeModel> {
   const [modelSha256, model] = await Promise.all([
     modelDigest(dir),
-    loadEngine().loadModel(dir, { backend, threads, realVocab: chat.tokenizer.vocab }),
+    loadEngine().loadModel(dir, { backend, dtype, threads, realVocab: chat.tokenizer.vocab }),
   ])
   const sampler = model.sampler({ maxBatch })
 

@@ -45,6 +45,7 @@ export const codes: Record<string, string> = {
   E_TOKENIZER: 'a tokenizer cannot be used',
   E_ADDON: 'the native engine is not built, or does not load',
   E_BACKEND: 'the engine has no such backend',
+  E_ISA: 'CG_ISA names an instruction set that this CPU does not have',
   E_CHECKPOINT: 'a model directory cannot be read',
   E_ADAPTER: 'an adapter does not fit the model',
   E_VOCABULARY: 'a token id is outside the vocabulary of the model',

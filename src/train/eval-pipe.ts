@@ -15,6 +15,8 @@ export type EvalPlan = {
   samples: number
   seed: string
   threads: number
+  device: string
+  dtype: string
 }
 
 /** Options of cg-rollout that say how a rollout goes, not how it is drawn. */
@@ -43,9 +45,21 @@ export function conductArguments(runs: readonly Run[]): string[] {
  * with what the stage said, when one of them fails or nothing could be scored.
  */
 export async function evaluateInstances(plan: EvalPlan, adapterDir: string, runs: readonly Run[]): Promise<Figure> {
-  const { model, file, samples, seed, threads } = plan
+  const { model, file, samples, seed, threads, device, dtype } = plan
   const sampling = samples === 1 ? ['--greedy'] : ['--temperature', '1']
-  const drawn = [...sampling, '--samples-per-prompt', String(samples), '--seed', seed, '--threads', String(threads)]
+  const drawn = [
+    ...sampling,
+    '--samples-per-prompt',
+    String(samples),
+    '--seed',
+    seed,
+    '--threads',
+    String(threads),
+    '--device',
+    device,
+    '--dtype',
+    dtype,
+  ]
   const stages: [string, string[]][] = [
     ['cg-rollout', ['--policy', `native:${model}@${adapterDir}`, ...conductArguments(runs), ...drawn, '-q', file]],
     ['cg-reward', ['-q']],

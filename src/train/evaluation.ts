@@ -23,7 +23,7 @@ export type Measure = (session: Session, adapterDir: string) => Promise<Figure>
  */
 export async function createMeasure(
   file: string,
-  options: Pick<CommonOptions, 'evalSamples' | 'threads'>,
+  options: Pick<CommonOptions, 'evalSamples' | 'threads' | 'device' | 'dtype'>,
   { modelDir, limits, maxRowsPerPass }: Pick<Prepared, 'modelDir' | 'limits' | 'maxRowsPerPass'>,
   { seed, upstream }: Pick<Runtime, 'seed' | 'upstream'>,
 ): Promise<Measure> {
@@ -40,7 +40,15 @@ export async function createMeasure(
   if (instances > 0 && groups.length > 0)
     throw new FatalError('E_EVAL', `${file} has instances and rollouts: a figure is of one or the other; split the file`)
   if (instances > 0) {
-    const plan = { file, model: modelDir, samples: options.evalSamples, threads: options.threads, seed }
+    const plan = {
+      file,
+      model: modelDir,
+      samples: options.evalSamples,
+      threads: options.threads,
+      device: options.device,
+      dtype: options.dtype,
+      seed,
+    }
     return (_, adapterDir) => evaluateInstances(plan, adapterDir, upstream())
   }
   if (groups.length === 0) throw new FatalError('E_EVAL', `${file} has neither instances nor rollouts to learn from: nothing to measure on`)

@@ -64,9 +64,14 @@ async function prepare(options: CommonOptions, runtime: Runtime, modelDir: strin
   const lora = startingShape(options, runtime.given)
   const shape = readModelShape(modelDir)
   const engine = loadEngine()
-  const backend = options.device === 'reference-remote' ? 'reference-remote' : 'reference'
+  const backend = options.device === 'auto' ? 'cpu' : options.device
   const realVocab = tokenizerRows(modelDir)
-  const model = await engine.loadModel(modelDir, { backend, threads: options.threads, ...(realVocab ? { realVocab } : {}) })
+  const model = await engine.loadModel(modelDir, {
+    backend,
+    dtype: options.dtype,
+    threads: options.threads,
+    ...(realVocab ? { realVocab } : {}),
+  })
   return {
     engine,
     model,

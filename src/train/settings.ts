@@ -1,5 +1,5 @@
 import { relative, resolve } from 'node:path'
-import type { Aggregation, LoraConfig, LoraTarget, LossOptions, OptimizerOptions } from '../engine/types.js'
+import type { Aggregation, LoraConfig, LoraTarget, LossOptions, OptimizerOptions, Precision } from '../engine/types.js'
 import { UsageError } from '../record/fault.js'
 import type { ScheduleName } from './schedule.js'
 
@@ -33,6 +33,7 @@ export type CommonOptions = {
   allowPartial: boolean
   threads: number
   device: 'auto' | 'cpu' | 'reference' | 'reference-remote'
+  dtype: Precision
 }
 
 /** Of `sft` and `awr`. */

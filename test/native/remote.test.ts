@@ -3,7 +3,7 @@ import { adam, adapterBytes, load, plainSampling, rank4, rolloutGroups, stepOf, 
 
 t.test('behind separate, lagging memory a training step and a rollout are the same', async t => {
   const results = []
-  for (const backend of ['reference', 'reference-remote'] as const) {
+  for (const backend of ['reference', 'reference-remote', 'cpu'] as const) {
     const model = await load(tiny, { backend })
     const trainer = model.trainer(await model.newAdapter(rank4, 3n), adam)
     const stats = [
@@ -31,4 +31,5 @@ t.test('behind separate, lagging memory a training step and a rollout are the sa
     results.push({ stats, generations, bytes: (await adapterBytes(trainer.adapter)).toString('hex'), kind: model.info.logprobKind })
   }
   t.strictSame(results[1], results[0])
+  t.strictSame(results[2], results[0])
 })
