@@ -20,9 +20,18 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Runs `layout(*this)` twice: to measure what it takes, then to place it. No op that uses an earlier layout may be pending.
+  /// Bytes that a layout takes; nothing is allocated or placed.
   template <class F>
-  void plan(F&& layout) {
+  static int64_t measure(Backend& backend, F&& layout) {
+    Arena arena(backend);
+    arena.measuring_ = true;
+    layout(arena);
+    return arena.used_;
+  }
+
+  /// Runs `layout(*this)` twice: to measure what it takes, then to place it. Returns its bytes. No op that uses an earlier layout may be pending.
+  template <class F>
+  int64_t plan(F&& layout) {
     used_ = 0;
     measuring_ = true;
     layout(*this);
@@ -37,6 +46,7 @@ class Arena {
     used_ = 0;
     measuring_ = false;
     layout(*this);
+    return used_;
   }
 
   /// A contiguous tensor; its bytes are whatever was there.

@@ -90,6 +90,8 @@ void backward(Queue& queue, Model& model, const ForwardLists& lists, const Adapt
     const Layer& layer = model.layers[l];
     const LayerState& s = state.layers[l];
     const LayerPass pass{queue, model, index, adapter, s, scratch, gradient};
+    const AdapterRun run{0, s.x.shape[0], &adapter};
+    restore_layer(queue, model, lists, std::span(&run, 1), rope, state, index);
 
     // x_out = x_mid + down(silu(gate n) · up n), n = norm(x_mid); what is cheap to compute again was not kept.
     backend.swiglu(queue, s.gate, s.up, state.activated);

@@ -19,7 +19,7 @@ struct BackwardState {
 BackwardState plan_backward(Arena&, const Model&, int64_t rows, int64_t head_rows, int64_t rank);
 
 /// Writes d loss / d factor for every factor of `adapter` into `gradient` (the flat layout). dhead [M, H] is d loss / d (state of the head rows after the final
-/// norm); `state` is that of a forward pass with keep and this adapter on all rows. Frozen weights get no gradient, so layer 0 stops at its projections.
+/// norm); `state` is that of a forward pass that kept something, with this adapter on all rows. Frozen weights get no gradient, so layer 0 stops at its projections.
 void backward(Queue&, Model&, const ForwardLists&, const Adapter&, const RopeTensors&, const ForwardState&, Tensor dhead, BackwardState&, Tensor gradient);
 
 }  // namespace cg

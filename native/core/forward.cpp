@@ -21,7 +21,7 @@ struct LayerPass {
   Model& model;
   int64_t index;
   std::span<const AdapterRun> runs;
-  LayerState& state;
+  const LayerState& state;
   Tensor workspace;
 
   void linear(LinearKind kind, Tensor x, Tensor y, bool accumulate) const {
@@ -48,17 +48,63 @@ struct LayerPass {
     if (norm) backend.rms_norm(queue, raw.split(d), norm, model.config.eps, y.split(d), rstd);
     backend.rope(queue, y.split(d), table.position, rope.cos, rope.sin, y.split(d), false);
   }
+
+  /// x_mid = x + o(attention(q, k, v)), projections of norm(x).
+  void attention(const ForwardLists& lists, const RopeTensors& rope, const KvStore* kv, Tensor normed) const {
+    Backend& backend = *model.backend;
+    const ModelConfig& c = model.config;
+    const auto l = static_cast<size_t>(index);
+    const Layer& layer = model.layers[l];
+    const LayerState& s = state;
+    backend.rms_norm(queue, s.x, layer.input_norm, c.eps, normed, s.rstd_in);
+    heads(q_proj, layer.q_norm, normed, s.q_raw, s.rstd_q, s.q, lists.table, rope);
+    heads(k_proj, layer.k_norm, normed, s.k_raw, s.rstd_k, s.k, lists.table, rope);
+    linear(v_proj, normed, s.v, false);
+    Tensor keys = s.k.split(c.head_dim), values = s.v.split(c.head_dim);
+    if (kv) {
+      backend.store_kv(queue, keys, lists.slot, kv->k[l]);
+      backend.store_kv(queue, values, lists.slot, kv->v[l]);
+      keys = kv->k[l];
+      values = kv->v[l];
+    }
+    backend.attention(queue, s.q.split(c.head_dim), keys, values, lists.table, s.attention.split(c.head_dim), s.lse, workspace);
+    if (s.x_mid.offset != s.x.offset) backend.copy(queue, s.x, s.x_mid);
+    linear(o_proj, s.attention, s.x_mid, true);
+  }
+
+  /// gate and up of norm(x_mid).
+  void gate_and_up(Tensor normed) const {
+    model.backend->rms_norm(queue, state.x_mid, model.layers[static_cast<size_t>(index)].post_norm, model.config.eps, normed, state.rstd_post);
+    linear(gate_proj, normed, state.gate, false);
+    linear(up_proj, normed, state.up, false);
+  }
 };
 
 }  // namespace
 
-ForwardState plan_forward(Arena& arena, const Model& model, int64_t rows, int64_t head_rows, int64_t rank, bool keep) {
+const char* name_of(Keep keep) {
+  switch (keep) {
+    case Keep::nothing: return "nothing";
+    case Keep::everything: return "everything";
+    case Keep::all_but_mlp: return "all-but-mlp";
+    case Keep::layer_inputs: return "layer-inputs";
+  }
+  return "";
+}
+
+ForwardState plan_forward(Arena& arena, const Model& model, int64_t rows, int64_t head_rows, int64_t rank, Keep keep) {
   const ModelConfig& c = model.config;
+  const bool train = keep != Keep::nothing;
   ForwardState state;
-  const auto layer = [&] {
+  state.keep = keep;
+  const auto mlp = [&](LayerState& s) {
+    s.gate = arena.take({rows, c.intermediate});
+    s.up = arena.take({rows, c.intermediate});
+  };
+  const auto layer = [&](Tensor x) {
     LayerState s;
-    s.x = arena.take({rows, c.hidden});
-    s.x_mid = keep ? arena.take({rows, c.hidden}) : s.x;
+    s.x = x;
+    s.x_mid = train ? arena.take({rows, c.hidden}) : s.x;
     s.rstd_in = arena.take({rows});
     s.rstd_post = arena.take({rows});
     s.q = arena.take({rows, c.q_size()});
@@ -71,16 +117,29 @@ ForwardState plan_forward(Arena& arena, const Model& model, int64_t rows, int64_
       s.rstd_k = arena.take({rows, c.kv_heads});
     }
     s.attention = arena.take({rows, c.q_size()});
-    if (keep) s.lse = arena.take({rows, c.heads});
-    s.gate = arena.take({rows, c.intermediate});
-    s.up = arena.take({rows, c.intermediate});
+    if (train) s.lse = arena.take({rows, c.heads});
     for (Tensor& shrunk : s.shrunk)
       if (rank > 0) shrunk = arena.take({rows, rank});
     return s;
   };
-  state.layers.push_back(layer());
-  for (int64_t l = 1; l < c.layers; ++l) state.layers.push_back(keep ? layer() : state.layers[0]);
-  state.x = keep ? arena.take({rows, c.hidden}) : state.layers[0].x;
+  for (int64_t l = 0; l < c.layers; ++l) {
+    const Tensor x = l == 0 || train ? arena.take({rows, c.hidden}) : state.x;
+    if (l == 0 || keep == Keep::everything || keep == Keep::all_but_mlp) {
+      state.layers.push_back(layer(x));
+      if (l == 0 || keep == Keep::everything) {
+        mlp(state.layers.back());
+      } else {
+        state.layers.back().gate = state.layers[0].gate;
+        state.layers.back().up = state.layers[0].up;
+      }
+    } else {
+      state.layers.push_back(state.layers[0]);
+      state.layers.back().x = x;
+      if (train && rank > 0) state.layers.back().shrunk[down_proj] = arena.take({rows, rank});  // restore_layer stops before down
+    }
+    state.x = x;
+  }
+  if (train) state.x = arena.take({rows, c.hidden});
   state.normed = arena.take({rows, c.hidden});
   state.activated = arena.take({rows, c.intermediate});
   state.head_x = arena.take({head_rows, c.hidden});
@@ -94,39 +153,28 @@ void forward(Queue& queue, Model& model, const ForwardLists& lists, std::span<co
              ForwardState& state) {
   Backend& backend = *model.backend;
   const ModelConfig& c = model.config;
-  const int64_t d = c.head_dim;
   backend.embed(queue, model.embedding, lists.ids, state.layers[0].x);
   for (int64_t index = 0; index < c.layers; ++index) {
     const auto l = static_cast<size_t>(index);
-    const Layer& layer = model.layers[l];
-    LayerState& s = state.layers[l];
+    const LayerState& s = state.layers[l];
     const Tensor x_out = l + 1 < state.layers.size() ? state.layers[l + 1].x : state.x;
     const LayerPass pass{queue, model, index, runs, s, state.workspace};
-
-    backend.rms_norm(queue, s.x, layer.input_norm, c.eps, state.normed, s.rstd_in);
-    pass.heads(q_proj, layer.q_norm, state.normed, s.q_raw, s.rstd_q, s.q, lists.table, rope);
-    pass.heads(k_proj, layer.k_norm, state.normed, s.k_raw, s.rstd_k, s.k, lists.table, rope);
-    pass.linear(v_proj, state.normed, s.v, false);
-    Tensor keys = s.k.split(d), values = s.v.split(d);
-    if (kv) {
-      backend.store_kv(queue, keys, lists.slot, kv->k[l]);
-      backend.store_kv(queue, values, lists.slot, kv->v[l]);
-      keys = kv->k[l];
-      values = kv->v[l];
-    }
-    backend.attention(queue, s.q.split(d), keys, values, lists.table, s.attention.split(d), s.lse, state.workspace);
-
-    if (s.x_mid.offset != s.x.offset) backend.copy(queue, s.x, s.x_mid);
-    pass.linear(o_proj, s.attention, s.x_mid, true);
-    backend.rms_norm(queue, s.x_mid, layer.post_norm, c.eps, state.normed, s.rstd_post);
-    pass.linear(gate_proj, state.normed, s.gate, false);
-    pass.linear(up_proj, state.normed, s.up, false);
+    pass.attention(lists, rope, kv, state.normed);
+    pass.gate_and_up(state.normed);
     backend.swiglu(queue, s.gate, s.up, state.activated);
     if (x_out.offset != s.x_mid.offset) backend.copy(queue, s.x_mid, x_out);
     pass.linear(down_proj, state.activated, x_out, true);
   }
   backend.gather_rows(queue, state.x, lists.head_row, state.head_x);
   backend.rms_norm(queue, state.head_x, model.final_norm, c.eps, state.head, state.head_rstd);
+}
+
+void restore_layer(Queue& queue, Model& model, const ForwardLists& lists, std::span<const AdapterRun> runs, const RopeTensors& rope, const ForwardState& state,
+                   int64_t layer) {
+  if (state.keep == Keep::everything) return;
+  const LayerPass pass{queue, model, layer, runs, state.layers[static_cast<size_t>(layer)], state.workspace};
+  if (state.keep == Keep::layer_inputs) pass.attention(lists, rope, nullptr, state.normed);
+  pass.gate_and_up(state.normed);
 }
 
 }  // namespace cg

@@ -46,8 +46,18 @@ struct LayerState {
   std::array<Tensor, linear_kinds> shrunk;  // [R, r] A x of each adapted linear
 };
 
+/// What a forward pass keeps for the backward pass; the rest is computed again there, by the same ops from the same inputs, so the bits do not depend on it.
+enum class Keep {
+  nothing,       // there is no backward pass: all layers share one set of tensors
+  everything,
+  all_but_mlp,   // gate and up, the widest tensors, are computed again
+  layer_inputs,  // only the residual stream at each layer's input, and A x of down
+};
+const char* name_of(Keep);
+
 struct ForwardState {
-  std::vector<LayerState> layers;  // `keep`: one set of tensors per layer; else all the same
+  Keep keep = Keep::nothing;
+  std::vector<LayerState> layers;  // tensors that are not kept are the same in all layers
   Tensor x;                        // [R, H] the last layer's output
   Tensor normed, activated;        // [R, H], [R, I] scratch
   Tensor head_x, head_rstd, head;  // [M, H], [M], [M, H] residual, and after the final norm
@@ -55,9 +65,12 @@ struct ForwardState {
 };
 
 /// Takes the state's tensors from an arena. rank: of the adapter (0: none).
-ForwardState plan_forward(Arena&, const Model&, int64_t rows, int64_t head_rows, int64_t rank, bool keep);
+ForwardState plan_forward(Arena&, const Model&, int64_t rows, int64_t head_rows, int64_t rank, Keep);
 
 /// Embedding to final norm of the head rows. `kv`: where keys and values are stored; null: the state's own k and v (training).
 void forward(Queue&, Model&, const ForwardLists&, std::span<const AdapterRun>, const RopeTensors&, const KvStore* kv, ForwardState&);
+
+/// Computes again what `state.keep` left out of a layer: everything from its input to gate and up. state.normed is overwritten.
+void restore_layer(Queue&, Model&, const ForwardLists&, std::span<const AdapterRun>, const RopeTensors&, const ForwardState&, int64_t layer);
 
 }  // namespace cg

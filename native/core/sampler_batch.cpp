@@ -146,7 +146,7 @@ void SamplerBatch::compute(const std::vector<AdapterRun>& runs, int64_t rank) {
   ForwardState state;
   arena_.plan([&](Arena& arena) {
     room = pack_.take(arena);
-    state = plan_forward(arena, model_, rows, heads, rank, false);
+    state = plan_forward(arena, model_, rows, heads, rank, Keep::nothing);
     out = arena.take({2, m}, DType::i32);  // ids, then the bits of the log-probs
     workspace = arena.take({(backend.workspace(Op::sample, m, c.vocab, c.hidden) + 3) / 4});
   });

@@ -27,7 +27,7 @@ void score(const std::shared_ptr<Model>& model, std::vector<Sequence> sequences,
       builder.add(s);
     }
     if (builder.rows() == 0) break;
-    pass.load(builder.build(), adapter ? adapter->config().rank : 0, false);
+    pass.load(builder.build(), adapter ? adapter->config().rank : 0);
     pass.forward(adapter);
     std::vector<float> part, part_entropy;
     pass.log_probs(&part, entropy ? &part_entropy : nullptr);
@@ -46,7 +46,7 @@ std::vector<float> last_logits(const std::shared_ptr<Model>& model, std::vector<
     const Sequence* one = &s;
     TrieBatch batch = build_trie(std::span(&one, 1));
     batch.head_row = batch.last_row;
-    pass.load(batch, adapter ? adapter->config().rank : 0, false);
+    pass.load(batch, adapter ? adapter->config().rank : 0);
     pass.forward(adapter);
     std::vector<float> logits;
     pass.logits(&logits);

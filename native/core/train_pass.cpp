@@ -56,7 +56,12 @@ std::vector<float> pass_coefficients(TriePass& pass, std::span<const TrainSequen
   sums->unique_tokens += batch.rows();
   int64_t rank = adapter.config().rank;
   if (needs_reference && request.kl_adapter) rank = std::max(rank, request.kl_adapter->config().rank);
-  pass.load(batch, rank, train);
+  if (train) pass.load_to_train(batch, rank, request.memory_budget);
+  else pass.load(batch, rank);
+  if (sums->plan_bytes < pass.planned_bytes()) {
+    sums->plan_bytes = pass.planned_bytes();
+    sums->kept = pass.kept();
+  }
 
   std::vector<float> reference, current, entropy;
   if (needs_reference) {

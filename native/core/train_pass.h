@@ -14,6 +14,8 @@ struct StepSums {
   double mismatch_kl = 0, mult_prob = 0, mismatch_max = 0;
   int64_t tokens = 0, unique_tokens = 0, loss_tokens = 0, with_old = 0;
   bool finite = true;
+  int64_t plan_bytes = 0;  // of the largest pass, and what it kept
+  Keep kept = Keep::nothing;
 };
 
 /// Rollouts of a group that go through the model together: greedily in order, while the trie has at most max_rows rows. Rollouts without loss tokens are left

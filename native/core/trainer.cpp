@@ -35,6 +35,7 @@ void check_request(const Model& model, const StepRequest& request) {
   if (std::adjacent_find(indices.begin(), indices.end()) != indices.end()) fail("two groups have the same index");
   if (!(request.denominators.rollouts > 0)) fail("denominators.rollouts must be above 0");
   if (request.max_rows < 1) fail("maxRowsPerPass must be at least 1");
+  if (request.memory_budget < 0) fail("memoryBudget must not be negative");
   if (request.policy && request.loss.aggregation == Aggregation::dr_grpo && !(request.loss.max_completion_length > 0))
     fail("dr_grpo needs maxCompletionLength above 0");
 }
@@ -54,6 +55,8 @@ void fill_stats(const StepSums& sums, StepStats* stats) {
     stats->mismatch_max = sums.mismatch_max;
   }
   stats->skipped = !sums.finite;
+  stats->pass_bytes = sums.plan_bytes;
+  stats->kept = sums.kept;
 }
 
 }  // namespace

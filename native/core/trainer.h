@@ -38,6 +38,7 @@ struct StepRequest {
   std::shared_ptr<const Adapter> kl_adapter;  // reference policy where a sequence brings no reference log-probs; null: the base model
   double lr = 0, clip = 0;
   int64_t max_rows = 0;
+  int64_t memory_budget = 0;  // bytes of a pass: what fits is kept for the backward pass, the rest computed again
 };
 
 struct StepStats {
@@ -50,6 +51,8 @@ struct StepStats {
   // The sampler's log-probs against ours, over tokens that came with one: mean exp(d) − d − 1 and mean exp|d| with d = current − old, and the largest |d|.
   double mismatch_kl = 0, mult_prob_error = 1, mismatch_max = 0;
   bool skipped = false;
+  int64_t pass_bytes = 0;      // of the largest pass, and what it kept for the backward pass
+  Keep kept = Keep::nothing;
 };
 
 class Trainer {

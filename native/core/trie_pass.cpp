@@ -8,40 +8,56 @@ namespace cg {
 
 TriePass::TriePass(std::shared_ptr<Model> model) : model_(std::move(model)), queue_(model_->backend->queue()), arena_(*model_->backend) {}
 
-void TriePass::load(const TrieBatch& batch, int64_t rank, bool train) {
-  Backend& backend = *model_->backend;
-  const ModelConfig& c = model_->config;
-  backend.wait(*queue_);  // the arena may move
-  rows_ = batch.rows();
-  entry_of_ = batch.entry_of;
-  const auto m = static_cast<int64_t>(batch.head_row.size());
-  const int64_t e = batch.entries();
-  rope_ = model_->rope(*queue_, rows_ == 0 ? 1 : 1 + *std::max_element(batch.position.begin(), batch.position.end()));
+void TriePass::load(const TrieBatch& batch, int64_t rank) {
+  pack(batch);
+  place(batch, rank, Keep::nothing);
+}
 
+void TriePass::load_to_train(const TrieBatch& batch, int64_t rank, int64_t budget) {
+  pack(batch);
+  for (const Keep keep : {Keep::everything, Keep::all_but_mlp, Keep::layer_inputs}) {
+    const int64_t bytes = Arena::measure(*model_->backend, [&](Arena& arena) { layout(arena, batch, rank, keep); });
+    if (bytes <= budget || keep == Keep::layer_inputs) return place(batch, rank, keep);
+  }
+}
+
+void TriePass::pack(const TrieBatch& batch) {
   pack_.clear();
   lists_ = {};
   lists_.ids = pack_.add(batch.ids);
   lists_.table = {pack_.add(batch.position), pack_.add(batch.first), pack_.add(batch.table), pack_.add(batch.gather), pack_.add(batch.subtree_end)};
   lists_.head_row = pack_.add(batch.head_row);
   entries_ = {pack_.add(batch.entry_row), pack_.add(batch.entry_target), pack_.add(batch.entry_temperature)};
+  entry_of_ = batch.entry_of;
+  rows_ = batch.rows();
+}
 
-  Tensor room;
-  arena_.plan([&](Arena& arena) {
-    room = pack_.take(arena);
-    state_ = plan_forward(arena, *model_, rows_, m, rank, train);
-    if (train) scratch_ = plan_backward(arena, *model_, rows_, m, rank);
-    logp_ = arena.take({e});
-    entropy_ = arena.take({e});
-    coefficient_ = arena.take({e});
-    dhead_ = arena.take({m, c.hidden});
-    const int64_t bytes =
-        std::max(backend.workspace(Op::head_logp, m, c.vocab, c.hidden), train ? backend.workspace(Op::head_backward, m, c.vocab, c.hidden) : 0);
-    head_workspace_ = arena.take({(bytes + 3) / 4});
-  });
-  pack_.upload(backend, *queue_, room);
+void TriePass::layout(Arena& arena, const TrieBatch& batch, int64_t rank, Keep keep) {
+  const Backend& backend = *model_->backend;
+  const ModelConfig& c = model_->config;
+  const bool train = keep != Keep::nothing;
+  const auto m = static_cast<int64_t>(batch.head_row.size());
+  lists_room_ = pack_.take(arena);
+  state_ = plan_forward(arena, *model_, rows_, m, rank, keep);
+  if (train) scratch_ = plan_backward(arena, *model_, rows_, m, rank);
+  logp_ = arena.take({batch.entries()});
+  entropy_ = arena.take({batch.entries()});
+  coefficient_ = arena.take({batch.entries()});
+  dhead_ = arena.take({m, c.hidden});
+  const int64_t bytes =
+      std::max(backend.workspace(Op::head_logp, m, c.vocab, c.hidden), train ? backend.workspace(Op::head_backward, m, c.vocab, c.hidden) : 0);
+  head_workspace_ = arena.take({(bytes + 3) / 4});
+}
+
+void TriePass::place(const TrieBatch& batch, int64_t rank, Keep keep) {
+  Backend& backend = *model_->backend;
+  backend.wait(*queue_);  // the arena may move
+  rope_ = model_->rope(*queue_, rows_ == 0 ? 1 : 1 + *std::max_element(batch.position.begin(), batch.position.end()));
+  planned_bytes_ = arena_.plan([&](Arena& arena) { layout(arena, batch, rank, keep); });
+  pack_.upload(backend, *queue_, lists_room_);
   for (Tensor* t : {&lists_.ids, &lists_.table.position, &lists_.table.first, &lists_.table.table, &lists_.table.gather, &lists_.table.subtree_end,
                     &lists_.head_row, &entries_.row, &entries_.target, &entries_.temperature})
-    *t = ListPack::in(room, *t);
+    *t = ListPack::in(lists_room_, *t);
 }
 
 void TriePass::forward(const Adapter* adapter) {

@@ -15,8 +15,13 @@ class TriePass {
  public:
   explicit TriePass(std::shared_ptr<Model>);
 
-  /// Uploads a trie's lists and plans its memory; `rank` is the largest adapter's that will run, `train` keeps what `backward` needs.
-  void load(const TrieBatch&, int64_t rank, bool train);
+  /// Uploads a trie's lists and plans memory for `forward` alone; `rank` is the largest adapter's that will run.
+  void load(const TrieBatch&, int64_t rank);
+  /// The same for `forward` and `backward`: keeps as much as `budget` bytes allow, layer inputs at least.
+  void load_to_train(const TrieBatch&, int64_t rank, int64_t budget);
+  /// What is kept since the last load, and the bytes of its plan.
+  Keep kept() const { return state_.keep; }
+  int64_t planned_bytes() const { return planned_bytes_; }
 
   /// Runs the loaded trie. null: the base model.
   void forward(const Adapter*);
@@ -34,6 +39,10 @@ class TriePass {
   Queue& queue() { return *queue_; }
 
  private:
+  void pack(const TrieBatch&);
+  void layout(Arena&, const TrieBatch&, int64_t rank, Keep);
+  void place(const TrieBatch&, int64_t rank, Keep);
+
   std::shared_ptr<Model> model_;
   std::unique_ptr<Queue> queue_;
   Arena arena_;
@@ -43,6 +52,8 @@ class TriePass {
   ForwardLists lists_;
   LossEntries entries_;
   RopeTensors rope_;
+  Tensor lists_room_;
+  int64_t planned_bytes_ = 0;
   ForwardState state_;
   BackwardState scratch_;
   Tensor logp_, entropy_, coefficient_, dhead_, head_workspace_;

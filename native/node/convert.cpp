@@ -181,6 +181,7 @@ StepRequest step_request(const Napi::Object& o) {
   request.lr = number_or(o, "lr", 0);
   request.clip = number_or(o, "clip", 0);
   request.max_rows = static_cast<int64_t>(std::min(number(o, "maxRowsPerPass"), static_cast<double>(std::numeric_limits<int32_t>::max())));
+  request.memory_budget = static_cast<int64_t>(std::min(number_or(o, "memoryBudget", 0x1p52), 0x1p52));
   return request;
 }
 
@@ -201,6 +202,8 @@ Napi::Object js_step_stats(Napi::Env env, const StepStats& s) {
   put(mismatch, "max", s.mismatch_max);
   o.Set("mismatch", mismatch);
   o.Set("skipped", Napi::Boolean::New(env, s.skipped));
+  put(o, "passBytes", static_cast<double>(s.pass_bytes));
+  o.Set("kept", Napi::String::New(env, name_of(s.kept)));
   return o;
 }
 

@@ -26,6 +26,15 @@ export const commonOptions = {
   weightDecay: option.number(0, 'AdamW: decoupled weight decay', { min: 0 }),
   clip: option.number(1, 'largest norm of the gradient', { check: value => (value > 0 ? undefined : 'must be above 0') }),
   maxRowsPerPass: option.integer(undefined, 'token rows of one pass; default from the model: what fits 2 GiB', { min: 1, metavar: 'N' }),
+  memory: option.number(
+    undefined,
+    'GiB of one pass: what does not fit is computed again in the backward pass; default half of the machine. Results do not depend on it',
+    {
+      check: value => (value > 0 ? undefined : 'must be above 0'),
+      metavar: 'GIB',
+      decides: false,
+    },
+  ),
   evalEvery: option.integer(undefined, 'measure on --eval-file every N steps, and after the last', {
     min: 1,
     metavar: 'N',

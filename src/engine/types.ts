@@ -153,6 +153,8 @@ export type StepRequest = {
   clip: number
   /** Rows of one pass through the model; a larger group is split after whole rollouts. */
   maxRowsPerPass: number
+  /** Bytes of a pass: what fits is kept for the backward pass, the rest computed again; no bit depends on it. Default: all is kept. */
+  memoryBudget?: number
 }
 
 export type StepStats = {
@@ -169,7 +171,13 @@ export type StepStats = {
   mismatch: { kl: number; multProbError: number; max: number }
   /** NaN or infinity in loss or gradient: nothing was updated. */
   skipped: boolean
+  /** Of the largest pass: bytes planned, and what it kept for the backward pass. */
+  passBytes: number
+  kept: Keep | 'nothing'
 }
+
+/** What a forward pass keeps for the backward pass; the rest is computed again there. */
+export type Keep = 'everything' | 'all-but-mlp' | 'layer-inputs'
 
 export type OptimizerOptions = { beta1: number; beta2: number; eps: number; weightDecay: number }
 

@@ -38,6 +38,7 @@ export type LoopPlan = {
   schedule: Schedule
   clip: number
   maxRowsPerPass: number
+  memoryBudget: number
   /** The run ends after this many steps. */
   steps: number | undefined
   /** After the last step the input is read to its end: the stage before ends by itself. */
@@ -131,6 +132,7 @@ async function trainOne(
     lr,
     clip: plan.clip,
     maxRowsPerPass: plan.maxRowsPerPass,
+    memoryBudget: plan.memoryBudget,
   })
   const trained = seconds(began)
   const { evaluation } = plan

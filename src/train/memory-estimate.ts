@@ -1,4 +1,4 @@
-import type { LoraConfig, LoraTarget } from '../engine/types.js'
+import type { Keep, LoraConfig, LoraTarget } from '../engine/types.js'
 import { type ModelShape, parameters } from './model-shape.js'
 
 const float = 4
@@ -6,68 +6,87 @@ const float = 4
 /** Memory of a pass that the default row limit keeps within. */
 const passBudget = 2 * 2 ** 30
 
+/** In order: the first that fits is taken. */
+const tiers: Keep[] = ['everything', 'all-but-mlp', 'layer-inputs']
+
 export type MemoryEstimate = {
   /** Bytes. Frozen weights, widened to fp32. */
   weights: number
   /** LoRA factors, their gradient's partial sums, Adam's m and v. */
   adapter: number
-  /** What forward keeps and backward needs beside it, for one pass of `rows` rows. */
+  /** What forward keeps and backward needs beside it, for one pass of `rows` rows, logits included. */
   activations: number
-  /** Logits of the loss tokens that are computed at once. */
-  head: number
+  /** What is kept of them between the two. */
+  keep: Keep
   total: number
   adapterParameters: number
-  perRow: number
 }
 
-/** Rows of logits that the head computes at once. */
-const headRows = 64
+/** Logits that the head computes at once, in rows: 64 of a large vocabulary, more of a small one. */
+const headRows = (rows: number, vocab: number) => Math.min(rows, Math.max(64, Math.floor(2 ** 19 / vocab)))
 
 /**
- * What one training step holds in memory, in bytes, all in fp32 (the formulas of the model's layers; nothing is recomputed but norms and SiLU).
+ * What one training step holds in memory, in bytes, all in fp32. The engine plans the same sum before it runs a pass, and keeps as much as fits `budget`.
  *
- * @param rows token rows of one pass
+ * @param rows token rows of one pass; every one may carry loss
  * @param groups of a step: their gradients are summed in a binary tree, log2 G + 1 partial sums alive
+ * @param budget bytes of a pass's activations
  */
-export function estimateMemory(shape: ModelShape, lora: LoraConfig, rows: number, groups: number): MemoryEstimate {
+export function estimateMemory(shape: ModelShape, lora: LoraConfig, rows: number, groups: number, budget: number): MemoryEstimate {
   const adapterParameters = loraParameters(shape, lora)
   const partialSums = Math.ceil(Math.log2(Math.max(1, groups))) + 1
-  const perRow = float * rowFloats(shape, lora)
   const weights = float * parameters(shape)
   const adapter = float * adapterParameters * (3 + partialSums)
-  const activations = perRow * rows
-  const head = float * headRows * shape.vocab
-  return { weights, adapter, activations, head, total: weights + adapter + activations + head, adapterParameters, perRow }
+  const keep = tiers.find(tier => passBytes(shape, lora, rows, rows, tier) <= budget) ?? 'layer-inputs'
+  const activations = passBytes(shape, lora, rows, rows, keep)
+  return { weights, adapter, activations, keep, total: weights + adapter + activations, adapterParameters }
+}
+
+/** Bytes of one pass of `rows` token rows, `lossRows` of which predict loss tokens. */
+export function passBytes(shape: ModelShape, lora: LoraConfig, rows: number, lossRows: number, keep: Keep): number {
+  const logits = 2 * headRows(lossRows, shape.vocab) * shape.vocab
+  return float * (rows * rowFloats(shape, lora, keep) + lossRows * (4 * shape.hidden + 7) + logits)
 }
 
 /** Rows of one pass when nothing is said: what fits 2 GiB, in multiples of 64, at least a whole context of the model or 1,024. */
 export function defaultRowsPerPass(shape: ModelShape, lora: LoraConfig): number {
-  const fitting = Math.floor(passBudget / (float * rowFloats(shape, lora)) / 64) * 64
+  const fitting = Math.floor(passBudget / (float * rowFloats(shape, lora, 'everything')) / 64) * 64
   return Math.max(fitting, Math.min(shape.maxPositions, 1024))
 }
 
 /** The estimate in words, for --dry-run. */
-export function memoryLines(
-  { weights, adapter, activations, head, total, adapterParameters, perRow }: MemoryEstimate,
-  rows: number,
-): string[] {
+export function memoryLines({ weights, adapter, activations, keep, total, adapterParameters }: MemoryEstimate, rows: number): string[] {
   return [
     `memory: at most about ${size(total)}`,
     `  frozen weights, fp32: ${size(weights)}`,
     `  adapter of ${adapterParameters.toLocaleString('en')} parameters, with gradients and Adam's m and v: ${size(adapter)}`,
-    `  activations: up to ${size(activations)}, ${size(perRow)} for each of ${rows} token rows of a pass`,
-    `  logits: ${size(head)} at once`,
+    `  a pass of up to ${rows} token rows: ${size(activations)}, ${kept[keep]}`,
   ]
 }
 
-/** Values that a token row keeps: per layer what backward reads, once what backward writes. */
-function rowFloats(s: ModelShape, lora: LoraConfig): number {
+const kept: Record<Keep, string> = {
+  everything: 'with everything kept for the backward pass',
+  'all-but-mlp': 'with the MLP computed again in the backward pass',
+  'layer-inputs': 'with layers computed again from their inputs in the backward pass',
+}
+
+/** Values that a token row keeps: per layer what backward reads, once what is made again in every layer, what backward writes, and the batch's lists. */
+function rowFloats(s: ModelShape, lora: LoraConfig, keep: Keep): number {
   const q = s.heads * s.headDim
   const kv = s.kvHeads * s.headDim
   const norms = s.qkNorm ? q + kv + s.heads + s.kvHeads : 0
-  const layer = 2 * s.hidden + 2 + 2 * q + 2 * kv + s.heads + norms + 2 * s.intermediate + lora.targets.length * lora.rank
-  const once = 5 * s.hidden + s.intermediate + 2 * q + 2 * kv + (s.qkNorm ? q + kv : 0) + 3 * s.intermediate + lora.rank
-  return s.layers * layer + once
+  const input = s.hidden
+  const attention = s.hidden + 2 + 2 * q + 2 * kv + s.heads + norms + lora.targets.length * lora.rank
+  const mlp = 2 * s.intermediate
+  const layers = {
+    everything: s.layers * (input + attention + mlp),
+    'all-but-mlp': s.layers * (input + attention) + mlp,
+    'layer-inputs': s.layers * (input + lora.rank) + attention + mlp,
+  }[keep]
+  const forward = 2 * s.hidden + s.intermediate
+  const backward = 2 * s.hidden + 2 * q + 2 * kv + (s.qkNorm ? q + kv : 0) + 3 * s.intermediate + lora.rank + s.heads
+  const lists = 6
+  return layers + forward + backward + lists
 }
 
 /** Elements of A [r, in] and B [out, r] of every adapted linear. */

@@ -1,5 +1,6 @@
 import { modelDirectory } from '../policy/parse-policy.js'
 import { startingShape } from './init-adapter.js'
+import { memoryBudget } from './memory-budget.js'
 import { defaultRowsPerPass, estimateMemory, memoryLines } from './memory-estimate.js'
 import { readModelShape } from './model-shape.js'
 import { createSchedule, needsTotal } from './schedule.js'
@@ -33,7 +34,7 @@ export function planLines(method: Method, options: WeightedOptions | PolicyOptio
     `lr ${options.lr}, ${options.schedule}, warm-up ${options.warmup}; AdamW ${options.beta1}/${options.beta2}, weight decay ${options.weightDecay}, clip ${options.clip}`,
     ...(onPolicy ? [lossLine(options)] : []),
     `adapter: rank ${lora.rank}, alpha ${lora.alpha}, ${lora.targets.join(', ')}${options.initAdapter ? `, from ${options.initAdapter}` : ', fresh'}`,
-    ...memoryLines(estimateMemory(shape, lora, rows, groups), rows),
+    ...memoryLines(estimateMemory(shape, lora, rows, groups, memoryBudget(options.memory)), rows),
     `versions: ${options.publish ?? 'not kept'}; adapter: ${options.out ?? 'only among the versions'}`,
   ]
 }

@@ -26,6 +26,7 @@ export type CommonOptions = {
   weightDecay: number
   clip: number
   maxRowsPerPass: number | undefined
+  memory: number | undefined
   evalEvery: number | undefined
   evalFile: string | undefined
   evalSamples: number

@@ -3,6 +3,7 @@ import type { Fault } from '../record/schema.js'
 import { collectSteps, type StepRows } from './collect-steps.js'
 import { createMeasure } from './evaluation.js'
 import { type BuiltStep, type ReadyStep, trainLoop } from './loop.js'
+import { memoryBudget } from './memory-budget.js'
 import { settleOldLogprobs } from './old-logprobs.js'
 import { policyBatch } from './policy-batch.js'
 import { type Prepared, trainingRun } from './prepare.js'
@@ -75,6 +76,7 @@ async function* policySteps(
       schedule,
       clip: options.clip,
       maxRowsPerPass,
+      memoryBudget: memoryBudget(options.memory),
       steps: options.steps,
       drain: () => endsByItself,
       evaluation: measure && { every: options.evalEvery!, measure: dir => measure(session, dir) },

@@ -3,6 +3,7 @@ import { FatalError, RecordFault } from '../record/fault.js'
 import type { Item, Output } from '../record/item.js'
 import { createMeasure } from './evaluation.js'
 import { type ReadyStep, trainLoop } from './loop.js'
+import { memoryBudget } from './memory-budget.js'
 import { type Prepared, trainingRun } from './prepare.js'
 import { decidingOptions } from './run-identity.js'
 import type { Runtime } from './runtime.js'
@@ -129,6 +130,7 @@ async function* weightedSteps(
       schedule,
       clip: options.clip,
       maxRowsPerPass,
+      memoryBudget: memoryBudget(options.memory),
       steps: total,
       drain: () => false,
       evaluation: measure && { every: options.evalEvery!, measure: dir => measure(session, dir) },

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { loadEngine } from '#cg/engine/load.js'
 import type { LoraTarget } from '#cg/engine/types.js'
-import { defaultRowsPerPass, estimateMemory, loraParameters, memoryLines } from '#cg/train/memory-estimate.js'
+import { defaultRowsPerPass, estimateMemory, loraParameters, memoryLines, passBytes } from '#cg/train/memory-estimate.js'
 import { parameters, readModelShape } from '#cg/train/model-shape.js'
 import { model, scratchDir } from './in-process.js'
 
@@ -45,20 +45,38 @@ t.test('what the engine says of a model that it has loaded', async t => {
 
 t.test('an estimate adds up, and grows with rows and groups', async t => {
   const lora = { rank: 16, alpha: 16, targets: all }
-  const one = estimateMemory(qwen3, lora, 1000, 1)
-  t.equal(one.total, one.weights + one.adapter + one.activations + one.head)
+  const one = estimateMemory(qwen3, lora, 1000, 1, Number.POSITIVE_INFINITY)
+  t.equal(one.total, one.weights + one.adapter + one.activations)
   t.equal(one.weights, 4 * parameters(qwen3))
   t.equal(one.adapter, 4 * 33_030_144 * 4, 'factors, one gradient, m and v')
-  t.equal(estimateMemory(qwen3, lora, 1000, 8).adapter, 4 * 33_030_144 * 7, 'four partial sums of eight groups')
-  t.equal(estimateMemory(qwen3, lora, 2000, 1).activations, 2 * one.activations)
+  t.equal(estimateMemory(qwen3, lora, 1000, 8, Number.POSITIVE_INFINITY).adapter, 4 * 33_030_144 * 7, 'four partial sums of eight groups')
   t.match(memoryLines(one, 1000).join('\n'), /frozen weights, fp32: 15 GiB/)
+})
+
+t.test('what does not fit is computed again: the first tier that fits is taken', async t => {
+  const lora = { rank: 16, alpha: 16, targets: all }
+  const kept = (budget: number) => estimateMemory(qwen3, lora, 40_000, 1, budget)
+  const sizes = (['everything', 'all-but-mlp', 'layer-inputs'] as const).map(keep => passBytes(qwen3, lora, 40_000, 40_000, keep))
+  t.ok(sizes[0]! > sizes[1]! && sizes[1]! > sizes[2]!)
+  t.equal(kept(sizes[0]!).keep, 'everything')
+  t.equal(kept(sizes[0]! - 1).keep, 'all-but-mlp')
+  t.equal(kept(sizes[1]! - 1).keep, 'layer-inputs')
+  t.equal(kept(1).keep, 'layer-inputs', 'there is nothing below')
+  t.match(memoryLines(kept(1), 40_000).join('\n'), /a pass of up to 40000 token rows: .*, with layers computed again from their inputs/)
+})
+
+t.test('40,000 tokens of a 135 M model fit 16 GiB', async t => {
+  const s576 = { ...qwen3, layers: 30, hidden: 576, heads: 9, kvHeads: 3, headDim: 64, intermediate: 1536, vocab: 49_152 }
+  const estimate = estimateMemory(s576, { rank: 16, alpha: 32, targets: all }, 40_000, 8, 12 * 2 ** 30)
+  t.equal(estimate.keep, 'layer-inputs')
+  t.ok(estimate.total < 16 * 2 ** 30, `${estimate.total}`)
 })
 
 t.test('rows of one pass', async t => {
   const lora = { rank: 16, alpha: 16, targets: all }
   const rows = defaultRowsPerPass(readModelShape(model), lora)
   t.equal(rows % 64, 0)
-  t.ok(estimateMemory(readModelShape(model), lora, rows, 1).activations <= 2 ** 31)
+  t.ok(estimateMemory(readModelShape(model), lora, rows, 1, 0).activations <= 2 ** 31)
   t.equal(defaultRowsPerPass(qwen3, lora), 1024, 'a big model: at least this many')
 })
 
