@@ -35,14 +35,32 @@ export function createTokenizer(file: unknown, config: object = {}): Tokenizer {
   bare.model = full.model // the vocabulary is the big part: one copy serves both
   const added = new Map((json.added_tokens ?? []).map(token => [token.content, token.id]))
   const addedIds = new Set(added.values())
+  const vocab = 1 + highestId(json)
+
+  /** Ids of a text. The library takes files whose parts do not fit one another, and gives `undefined` or throws when it comes to encoding. */
+  function encode(library: typeof full, text: string): number[] {
+    let ids: number[]
+    try {
+      ids = library.encode(text, { add_special_tokens: false }).ids
+    } catch (error) {
+      throw new FatalError('E_TOKENIZER', `tokenizer.json cannot encode text: ${(error as Error).message}`)
+    }
+    const wrong = ids.find(id => !Number.isInteger(id) || id < 0 || id >= vocab)
+    if (wrong !== undefined || ids.includes(undefined as unknown as number))
+      throw new FatalError(
+        'E_TOKENIZER',
+        `tokenizer.json gives a piece of text the id ${wrong}: its vocabulary, merges and unknown token do not fit`,
+      )
+    return ids
+  }
 
   return {
     added,
-    vocab: 1 + highestId(json),
-    encode: text => (text === '' ? [] : full.encode(text, { add_special_tokens: false }).ids),
+    vocab,
+    encode: text => (text === '' ? [] : encode(full, text)),
     encodeAsText(text) {
       if (text === '') return []
-      const ids: number[] = bare.encode(text, { add_special_tokens: false }).ids
+      const ids = encode(bare, text)
       if (ids.some(id => addedIds.has(id)))
         throw new FatalError('E_TOKENIZER', 'plain text was encoded to an added token: this tokenizer cannot keep foreign text apart')
       return ids

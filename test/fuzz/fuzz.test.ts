@@ -5,7 +5,16 @@ import { fuzz } from './fuzz.js'
 import { keptInputs, targetNames } from './targets.js'
 
 /** About a second each; `make check-slow` takes minutes. The reader with sanitizers is built there only. */
-const inputs: Record<string, number> = { records: 400, patch: 1500, answer: 4000, calls: 2000, safetensors: 300, cache: 30 }
+const inputs: Record<string, number> = {
+  records: 400,
+  patch: 1500,
+  answer: 4000,
+  calls: 2000,
+  safetensors: 300,
+  tokenizer: 300,
+  'tokenizer-file': 300,
+  cache: 30,
+}
 
 for (const target of targetNames.filter(name => name in inputs))
   t.test(target, async t => {

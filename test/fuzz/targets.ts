@@ -9,6 +9,8 @@ const modules: Record<string, () => Promise<{ default: Target }>> = {
   calls: () => import('./calls.js'),
   safetensors: () => import('./safetensors.js'),
   'safetensors-asan': () => import('./safetensors-asan.js'),
+  tokenizer: () => import('./tokenizer.js'),
+  'tokenizer-file': () => import('./tokenizer-file.js'),
   cache: () => import('./cache.js'),
 }
 
