@@ -1,7 +1,7 @@
 # make          build everything
 # make test     build, then every test; the last line is the total
 # make demo     the whole pipe on the fixtures
-# The rest: check-slow bench golden clean install uninstall (PREFIX, DESTDIR)
+# The rest: check-slow check-sanitize bench golden clean install uninstall (PREFIX, DESTDIR)
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
@@ -29,7 +29,7 @@ unexport npm_config_nodedir
 endif
 endif
 
-.PHONY: build modules addon programs typescript tests test check-slow bench golden lint clean install uninstall
+.PHONY: build modules addon programs typescript tests test check-slow check-sanitize bench golden lint clean install uninstall
 
 # What does not need one another is built side by side: one compiler works on SQLite for a minute.
 MAKEFLAGS += --jobs=$(JOBS)
@@ -85,6 +85,24 @@ fuzz_sources := $(addprefix native/,core/safetensors.cpp core/safetensors_values
 build/fuzz/fuzz-safetensors: $(fuzz_sources) $(wildcard native/core/*.h)
 	mkdir -p $(@D)
 	g++ -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $(fuzz_sources)
+
+# The engine and its op table with sanitizers: memory and undefined behaviour, then data races.
+sanitized := $(wildcard native/core/*.cpp native/reference/*.cpp native/reference_remote/*.cpp native/cpu/*.cpp) \
+  $(filter-out native/test/bench.cpp native/test/fuzz_% native/test/failing_disk.cpp,$(wildcard native/test/*.cpp))
+sanitize_address := -fsanitize=address,undefined -fno-sanitize-recover=all
+sanitize_thread := -fsanitize=thread
+define sanitize
+build/sanitize/$1/%.o: native/%.cpp $$(wildcard native/*/*.h)
+	@mkdir -p $$(@D)
+	g++ -std=c++20 -O1 -g -Wall -Wextra -ffp-contract=off $$(sanitize_$1) -Inative -c -o $$@ $$<
+build/sanitize/$1/native-test: $$(sanitized:native/%.cpp=build/sanitize/$1/%.o)
+	g++ $$(sanitize_$1) -pthread -o $$@ $$^
+endef
+$(foreach kind,address thread,$(eval $(call sanitize,$(kind))))
+
+check-sanitize: build/sanitize/address/native-test build/sanitize/thread/native-test
+	build/sanitize/address/native-test | grep -v '^ok'
+	build/sanitize/thread/native-test | grep -v '^ok'
 
 # Slow: needs minutes, or packages from elsewhere.
 check-slow: tests build/fuzz/fuzz-safetensors
