@@ -125,6 +125,7 @@
         'native/test/op_head.cpp',
         'native/test/op_linear.cpp',
         'native/test/op_optimiser.cpp',
+        'native/test/op_parameters.cpp',
         'native/test/op_rows.cpp',
         'native/test/op_sample.cpp',
         'native/test/tap.cpp'

@@ -189,6 +189,28 @@ void ReferenceBackend::release(Weight w) {
   weights_[w.id - 1] = nullptr;
 }
 
+void ReferenceBackend::set_weight(Queue& queue, Weight w, Tensor values_t, DType dtype) {
+  enqueue(queue, [&] {
+    const Packed& old = packed(w);
+    const std::vector<int64_t> shape = old.k > 0 ? std::vector{old.n, old.k} : std::vector{old.n};
+    CG_INVARIANT(contiguous(values_t) && values_t.dtype == DType::f32 && values_t.size() == old.n * std::max<int64_t>(old.k, 1));
+    const auto* values = reinterpret_cast<const float*>(bytes_of(values_t));
+    std::vector<uint16_t> rounded;
+    if (dtype != DType::f32) {
+      CG_INVARIANT(dtype == DType::bf16 || dtype == DType::f16);
+      rounded.resize(size_t(values_t.size()));
+      for (size_t i = 0; i < rounded.size(); ++i) rounded[i] = dtype == DType::bf16 ? round_to_bf16(values[i]) : round_to_f16(values[i]);
+    }
+    const void* host = rounded.empty() ? static_cast<const void*>(values) : rounded.data();
+    const Weight fresh = load_weight("a parameter", host, dtype, shape);  // packed as this backend packs
+    {
+      const std::lock_guard lock(mutex_);
+      std::swap(weights_[w.id - 1], weights_[fresh.id - 1]);
+    }
+    release(fresh);
+  });
+}
+
 void check_index(const View<int32_t>& list, int64_t end, const char* what) {
   uint32_t largest = 0;  // negative ones count as large
   for (int64_t i = 0; i < list.n0; ++i) largest = std::max(largest, uint32_t(list.data[i]));

@@ -2,7 +2,9 @@
 //
 //   x, y, dy, dx   [R, heads, n]   w [n]   rstd [R · heads] = 1 / sqrt(mean(x²) + eps), kept for the backward pass; may be none
 //
-// Sums run in 32 lanes (vector_math.h).
+// Sums over a row run in 32 lanes (vector_math.h); the gradient of w is a sum over rows: one chain for each block of 256, blocks joined by a binary tree.
+#include <algorithm>
+
 #include "reference/reference_backend.h"
 #include "reference/vector_math.h"
 
@@ -58,6 +60,36 @@ void ReferenceBackend::rms_norm_backward(Queue& queue, Tensor dy_t, Tensor x_t, 
           }
       });
     });
+  });
+}
+
+// dw[j] = Σ dy[i][j] · (x[i][j] · rstd[i]) over all rows and heads i: sum = fma(dy, x · rstd, sum), i ascending within a block of 256.
+void ReferenceBackend::rms_norm_weight_gradient(Queue& queue, Tensor dy_t, Tensor x_t, Tensor rstd_t, Tensor dw_t, Tensor workspace_t) {
+  enqueue(queue, [&] {
+    const auto dy = view<float>(dy_t), x = view<float>(x_t);
+    const int64_t rows = x.n0 * x.n1, n = dw_t.size(), leaf = 256, blocks = (rows + leaf - 1) / leaf;
+    CG_INVARIANT(x.n0 == dy.n0 && x.n1 == dy.n1 && x.n2 == dy.n2 && rstd_t.size() == rows && (rows == 0 || x.n2 == n));
+    float* dw = view<float>(dw_t).data;
+    if (rows == 0) return std::fill(dw, dw + n, 0.0f);
+    CG_INVARIANT(workspace_t.size() >= blocks * n);
+    const float* rstd = view<float>(rstd_t).data;
+    float* sums = view<float>(workspace_t).data;
+    threads_.run(blocks, 1, 4.0 * double(rows * n), [&](int64_t begin, int64_t end) {
+      for_isa([&](auto) CG_INLINE_LAMBDA {
+        for (int64_t block = begin; block < end; ++block) {
+          float* sum = sums + block * n;
+          for (int64_t j = 0; j < n; ++j) sum[j] = 0;
+          for (int64_t i = block * leaf; i < std::min(rows, (block + 1) * leaf); ++i) {
+            const float *xr = x.row(i / x.n1, i % x.n1), *dyr = dy.row(i / x.n1, i % x.n1), r = rstd[i];
+            for (int64_t j = 0; j < n; ++j) sum[j] = __builtin_fmaf(dyr[j], xr[j] * r, sum[j]);
+          }
+        }
+      });
+    });
+    for (int64_t step = 1; step < blocks; step *= 2)
+      for (int64_t b = 0; b + step < blocks; b += 2 * step)
+        for (int64_t j = 0; j < n; ++j) sums[b * n + j] += sums[(b + step) * n + j];
+    std::copy(sums, sums + n, dw);
   });
 }
 

@@ -66,6 +66,7 @@ class ReferenceBackend : public Backend {
   void wait(Queue&) override;
   Weight load_weight(const std::string& name, const void* host, DType dtype, std::span<const int64_t> shape) override;
   void release(Weight) override;
+  void set_weight(Queue&, Weight, Tensor values, DType dtype) override;
   int64_t workspace(Op, int64_t m, int64_t n, int64_t k) const override;
 
   void embed(Queue&, Weight table, Tensor ids, Tensor y) override;
@@ -94,6 +95,10 @@ class ReferenceBackend : public Backend {
   void head_logp(Queue&, Tensor h, Weight head, int64_t real_vocab, const LossEntries&, Tensor logp, Tensor entropy, Tensor workspace) override;
   void head_backward(Queue&, Tensor h, Weight head, int64_t real_vocab, const LossEntries&, Tensor coefficient, Tensor dh, Tensor workspace) override;
   void sample(Queue&, Tensor h, Weight head, int64_t real_vocab, const SampleRows&, Tensor ids, Tensor logp, Tensor workspace) override;
+
+  void rms_norm_weight_gradient(Queue&, Tensor dy, Tensor x, Tensor rstd, Tensor dw, Tensor workspace) override;
+  void embed_gradient(Queue&, Tensor ids, Tensor dx, Tensor out) override;
+  void head_weight_gradient(Queue&, Tensor h, Weight head, int64_t real_vocab, const LossEntries&, Tensor coefficient, Tensor out, Tensor workspace) override;
 
   void scale(Queue&, Tensor x, float factor) override;
   void sum_squares(Queue&, Tensor x, Tensor out, Tensor workspace) override;

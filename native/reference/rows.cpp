@@ -1,4 +1,5 @@
-// Ops that move or add whole rows: embedding lookup, gather, scatter, add, and the key/value store.
+// Ops that move or add whole rows: embedding lookup and its gradient, gather, scatter, add, and the key/value store.
+#include <algorithm>
 #include <cstring>
 
 #include "reference/reference_backend.h"
@@ -17,6 +18,25 @@ void ReferenceBackend::embed(Queue& queue, Weight table, Tensor ids_t, Tensor y_
       const float* column = w.panel(ids.data[i] / 32) + ids.data[i] % 32;
       for (int64_t j = 0; j < w.k; ++j) y.row(i)[j] = column[j * 32];
     }
+  });
+}
+
+// out[ids[i]] += dx[i], i ascending.  dx [R, H], out [V, H]. Threads share columns: an element's chain has one owner.
+void ReferenceBackend::embed_gradient(Queue& queue, Tensor ids_t, Tensor dx_t, Tensor out_t) {
+  enqueue(queue, [&] {
+    const auto ids = view<int32_t>(ids_t);
+    const auto dx = view<float>(dx_t), out = view<float>(out_t);
+    CG_INVARIANT(dx.n0 == ids.n0 && (dx.n0 == 0 || dx.n2 == out.n2));
+    check_index(ids, out.n0, "token id");
+    constexpr int64_t wide = 32;
+    threads_.run((dx.n2 + wide - 1) / wide, 1, double(dx.n0 * dx.n2), [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * wide, last = std::min(end * wide, dx.n2);
+      for (int64_t i = 0; i < dx.n0; ++i) {
+        const float* from = dx.row(i);
+        float* to = out.row(ids.data[i]);
+        for (int64_t j = first; j < last; ++j) to[j] += from[j];
+      }
+    });
   });
 }
 

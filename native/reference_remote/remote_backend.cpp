@@ -34,6 +34,9 @@ class RemoteBackend final : public Backend {
     return inner_.load_weight(name, host, dtype, shape);
   }
   void release(Weight w) override { inner_.release(w); }
+  void set_weight(Queue& queue, Weight w, Tensor values, DType dtype) override {
+    push(queue, [=, this](Queue& q) { inner_.set_weight(q, w, values, dtype); });
+  }
   int64_t workspace(Op op, int64_t m, int64_t n, int64_t k) const override { return inner_.workspace(op, m, n, k); }
 
   void upload(Queue& queue, const void* host, Tensor to) override {
@@ -117,6 +120,17 @@ class RemoteBackend final : public Backend {
   }
   void sample(Queue& queue, Tensor h, Weight head, int64_t real_vocab, const SampleRows& rows, Tensor ids, Tensor logp, Tensor workspace) override {
     push(queue, [=, this](Queue& q) { inner_.sample(q, h, head, real_vocab, rows, ids, logp, workspace); });
+  }
+
+  void rms_norm_weight_gradient(Queue& queue, Tensor dy, Tensor x, Tensor rstd, Tensor dw, Tensor workspace) override {
+    push(queue, [=, this](Queue& q) { inner_.rms_norm_weight_gradient(q, dy, x, rstd, dw, workspace); });
+  }
+  void embed_gradient(Queue& queue, Tensor ids, Tensor dx, Tensor out) override {
+    push(queue, [=, this](Queue& q) { inner_.embed_gradient(q, ids, dx, out); });
+  }
+  void head_weight_gradient(Queue& queue, Tensor h, Weight head, int64_t real_vocab, const LossEntries& entries, Tensor coefficient, Tensor out,
+                            Tensor workspace) override {
+    push(queue, [=, this](Queue& q) { inner_.head_weight_gradient(q, h, head, real_vocab, entries, coefficient, out, workspace); });
   }
 
   void scale(Queue& queue, Tensor x, float factor) override { push(queue, [=, this](Queue& q) { inner_.scale(q, x, factor); }); }
