@@ -56,8 +56,10 @@
       'dependencies': ['cg_cpu', 'cg_reference'],
       'sources': [
         'native/core/adapter.cpp',
+        'native/core/adapter_gradient.cpp',
         'native/core/adapter_peft.cpp',
         'native/core/backward.cpp',
+        'native/core/build_model.cpp',
         'native/core/checkpoint.cpp',
         'native/core/config.cpp',
         'native/core/files.cpp',
@@ -67,6 +69,9 @@
         'native/core/loss.cpp',
         'native/core/model.cpp',
         'native/core/optimizer.cpp',
+        'native/core/parameter_gradient.cpp',
+        'native/core/parameters.cpp',
+        'native/core/random_model.cpp',
         'native/core/reduce.cpp',
         'native/core/rope_table.cpp',
         'native/core/safetensors.cpp',
@@ -77,6 +82,7 @@
         'native/core/score.cpp',
         'native/core/sequence.cpp',
         'native/core/train_pass.cpp',
+        'native/core/trainee.cpp',
         'native/core/trainer.cpp',
         'native/core/trainer_state.cpp',
         'native/core/trie.cpp',
@@ -99,7 +105,8 @@
         'native/node/functions.cpp',
         'native/node/model_object.cpp',
         'native/node/sampler_object.cpp',
-        'native/node/trainer_object.cpp'
+        'native/node/trainer_object.cpp',
+        'native/node/weights_object.cpp'
       ]
     },
     {

@@ -23,9 +23,9 @@ AdapterLayout::AdapterLayout(const Model& model, const LoraConfig& config) {
       first[k] = static_cast<int>(factors_.size());
       const Linear& linear = model.layers[l].linears[k];
       const std::string path = "base_model.model.model.layers." + std::to_string(l) + "." + path_of(static_cast<LinearKind>(k));
-      factors_.push_back({path + ".lora_A.weight", size_, config.rank, linear.in});
+      factors_.push_back({path + ".lora_A.weight", size_, {config.rank, linear.in}});
       size_ += config.rank * linear.in;
-      factors_.push_back({path + ".lora_B.weight", size_, linear.out, config.rank});
+      factors_.push_back({path + ".lora_B.weight", size_, {linear.out, config.rank}});
       size_ += linear.out * config.rank;
     }
   }
@@ -33,32 +33,11 @@ AdapterLayout::AdapterLayout(const Model& model, const LoraConfig& config) {
 
 Tensor AdapterLayout::view(Tensor flat, int64_t layer, LinearKind kind, int which) const {
   const int first = first_[static_cast<size_t>(layer)][kind];
-  Tensor t;
-  if (first < 0) return t;
-  const Factor& f = factors_[static_cast<size_t>(first + which)];
-  t.buffer = flat.buffer;
-  t.offset = flat.offset + f.offset * 4;
-  t.rank = 2;
-  t.shape = {f.rows, f.columns, 1, 1};
-  t.strides = {f.columns, 1, 1, 1};
-  return t;
-}
-
-FlatSpan::FlatSpan(Backend& backend, int64_t size) : backend_(backend) {
-  tensor_.buffer = backend.arena(size * 4);
-  tensor_.rank = 1;
-  tensor_.shape = {size, 1, 1, 1};
-  tensor_.strides = {1, 1, 1, 1};
+  return first < 0 ? Tensor{} : factors_[static_cast<size_t>(first + which)].in(flat);
 }
 
 Adapter::Adapter(std::shared_ptr<Model> model, const LoraConfig& config)
     : id(next_id++), model_(std::move(model)), config_(config), layout_(*model_, config), flat_(*model_->backend, layout_.size()) {}
-
-std::vector<float> Adapter::download(Queue& queue) const {
-  std::vector<float> values(static_cast<size_t>(layout_.size()));
-  model_->backend->download(queue, flat(), values.data());
-  return values;
-}
 
 void Adapter::upload(Queue& queue, const std::vector<float>& values) {
   CG_INVARIANT(static_cast<int64_t>(values.size()) == layout_.size());
@@ -66,13 +45,20 @@ void Adapter::upload(Queue& queue, const std::vector<float>& values) {
   model_->backend->wait(queue);
 }
 
+void Adapter::update(Queue& queue, const std::function<void()>& change) {
+  ++version;
+  change();
+  model_->backend->wait(queue);
+  ++version;
+}
+
 std::shared_ptr<Adapter> new_adapter(std::shared_ptr<Model> model, const LoraConfig& config, uint64_t seed) {
   const auto adapter = std::make_shared<Adapter>(std::move(model), config);
   std::vector<float> values(static_cast<size_t>(adapter->layout().size()), 0.0f);
   const auto& factors = adapter->layout().factors();
   for (size_t f = 0; f < factors.size(); f += 2) {  // A factors; B stays zero
-    const double bound = 1 / std::sqrt(static_cast<double>(factors[f].columns));
-    const int64_t size = factors[f].rows * factors[f].columns;
+    const double bound = 1 / std::sqrt(static_cast<double>(factors[f].shape[1]));
+    const int64_t size = factors[f].size();
     for (int64_t i = 0; i < size; ++i)
       values[static_cast<size_t>(factors[f].offset + i)] = static_cast<float>((2 * uniform({seed, f, static_cast<uint64_t>(i)}) - 1) * bound);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/model.h"
+#include "core/trainee.h"
 
 namespace cg {
 
@@ -22,19 +23,12 @@ struct LoraConfig {
   float scale() const;
 };
 
-/// Where one factor stands in the flat span.
-struct Factor {
-  std::string name;  // as PEFT writes it: base_model.model.model.layers.N.self_attn.q_proj.lora_A.weight
-  int64_t offset;    // elements
-  int64_t rows, columns;
-};
-
 class AdapterLayout {
  public:
   AdapterLayout(const Model&, const LoraConfig&);
 
   int64_t size() const { return size_; }  // elements
-  const std::vector<Factor>& factors() const { return factors_; }
+  const std::vector<FlatPart>& factors() const { return factors_; }
   /// Views of A and B in a flat span; without a buffer when the linear is not adapted.
   Tensor a(Tensor flat, int64_t layer, LinearKind kind) const { return view(flat, layer, kind, 0); }
   Tensor b(Tensor flat, int64_t layer, LinearKind kind) const { return view(flat, layer, kind, 1); }
@@ -42,35 +36,27 @@ class AdapterLayout {
  private:
   Tensor view(Tensor flat, int64_t layer, LinearKind, int which) const;
 
-  std::vector<Factor> factors_;
+  std::vector<FlatPart> factors_;  // named as PEFT does: base_model.model.model.layers.N.self_attn.q_proj.lora_A.weight
   std::vector<std::array<int, linear_kinds>> first_;  // [layer][kind] index of A in factors_, −1 when not adapted
   int64_t size_ = 0;
 };
 
-/// A flat fp32 tensor of `size` elements in its own buffer.
-class FlatSpan {
- public:
-  FlatSpan(Backend&, int64_t size);
-  ~FlatSpan() { backend_.release(tensor_.buffer); }
-  FlatSpan(const FlatSpan&) = delete;
-  FlatSpan& operator=(const FlatSpan&) = delete;
-  Tensor tensor() const { return tensor_; }
-
- private:
-  Backend& backend_;
-  Tensor tensor_;
-};
-
-class Adapter {
+class Adapter final : public Trainee {
  public:
   Adapter(std::shared_ptr<Model>, const LoraConfig&);
 
-  const std::shared_ptr<Model>& model() const { return model_; }
+  const std::shared_ptr<Model>& model() const override { return model_; }
   const LoraConfig& config() const { return config_; }
   const AdapterLayout& layout() const { return layout_; }
-  Tensor flat() const { return flat_.tensor(); }
+  Tensor flat() const override { return flat_.tensor(); }
+  const std::vector<FlatPart>& parts() const override { return layout_.factors(); }
+  int64_t decaying() const override { return layout_.size(); }
+  const Adapter* adapter() const override { return this; }
+  bool stored_rounded() const override { return false; }
+  int64_t plan_gradient(Arena&, int64_t rows, int64_t head_rows, BackwardState*) const override;
+  std::unique_ptr<GradientSink> gradient(Queue&, const ForwardState&, const BackwardState&, Tensor into) const override;
+  void update(Queue&, const std::function<void()>& change) override;
 
-  std::vector<float> download(Queue&) const;
   void upload(Queue&, const std::vector<float>& values);
 
   /// Distinguishes adapters for as long as the process lives.

@@ -97,12 +97,12 @@ std::shared_ptr<Adapter> load_adapter(std::shared_ptr<Model> model, const std::s
     const Safetensors file(path);
     std::vector<float> values(static_cast<size_t>(adapter->layout().size()));
     std::set<std::string> expected;
-    for (const Factor& f : adapter->layout().factors()) {
+    for (const FlatPart& f : adapter->layout().factors()) {
       expected.insert(f.name);
       const StoredTensor* t = file.find(f.name);
       if (!t) fail(path, "no tensor " + f.name + ": adapter_config.json or the model asks for it");
-      if (t->shape != std::vector<int64_t>{f.rows, f.columns})
-        fail(path, "tensor " + f.name + " has shape " + words(t->shape) + ", this model and rank need " + words({f.rows, f.columns}));
+      if (t->shape != f.shape)
+        fail(path, "tensor " + f.name + " has shape " + words(t->shape) + ", this model and rank need " + words(f.shape));
       const std::vector<float> factor = values_as_float(*t);
       std::copy(factor.begin(), factor.end(), values.begin() + f.offset);
     }
@@ -120,7 +120,7 @@ void save_adapter(const Adapter& adapter, const std::string& dir) {
   const auto queue = adapter.model()->backend->queue();
   const std::vector<float> values = adapter.download(*queue);
   std::vector<NamedTensor> tensors;
-  for (const Factor& f : adapter.layout().factors()) tensors.push_back({f.name, {f.rows, f.columns}, values.data() + f.offset});
+  for (const FlatPart& f : adapter.layout().factors()) tensors.push_back({f.name, f.shape, values.data() + f.offset});
   write_safetensors(dir + "/adapter_model.safetensors", tensors, {{"format", "pt"}});
 
   const LoraConfig& c = adapter.config();

@@ -5,15 +5,11 @@
 namespace cg {
 namespace {
 
-int64_t workspace_bytes(const Model& model, int64_t rows, int64_t rank) {
+int64_t workspace_bytes(const Model& model, int64_t rows) {
   const ModelConfig& c = model.config;
   const Backend& backend = *model.backend;
   int64_t bytes = backend.workspace(Op::attention_backward, rows, c.heads, c.head_dim);
-  for (const Linear& linear : model.layers[0].linears) {
-    bytes = std::max(bytes, backend.workspace(Op::matmul_backward, rows, linear.out, linear.in));
-    bytes = std::max(bytes, backend.workspace(Op::lora_gradient, rows, rank, linear.in));
-    bytes = std::max(bytes, backend.workspace(Op::lora_gradient, rows, linear.out, rank));
-  }
+  for (const Linear& linear : model.layers[0].linears) bytes = std::max(bytes, backend.workspace(Op::matmul_backward, rows, linear.out, linear.in));
   return bytes;
 }
 
@@ -21,24 +17,14 @@ struct LayerPass {
   Queue& queue;
   Model& model;
   int64_t index;
-  const Adapter& adapter;
-  const LayerState& state;
   BackwardState& scratch;
-  Tensor gradient;
+  GradientSink& sink;
 
-  /// dA, dB from the linear's input x and its output's gradient dy; dx (+)= dy W + scale · (dy B) A unless dx is none.
+  /// dx (+)= dy W, and what the sink adds, unless dx is none.
   void linear(LinearKind kind, Tensor x, Tensor dy, Tensor dx, bool accumulate) const {
-    Backend& backend = *model.backend;
     const Linear& l = model.layers[static_cast<size_t>(index)].linears[kind];
-    if (dx) backend.matmul_backward(queue, dy, l.weight, dx, accumulate, scratch.workspace);
-    const AdapterLayout& layout = adapter.layout();
-    const Tensor a = layout.a(adapter.flat(), index, kind), b = layout.b(adapter.flat(), index, kind);
-    if (!a) return;
-    const float scale = adapter.config().scale();
-    backend.lora_gradient(queue, dy, state.shrunk[kind], scale, layout.b(gradient, index, kind), scratch.workspace);
-    backend.lora_expand_backward(queue, dy, b, scale, scratch.dshrunk);
-    backend.lora_gradient(queue, scratch.dshrunk, x, 1, layout.a(gradient, index, kind), scratch.workspace);
-    if (dx) backend.lora_shrink_backward(queue, scratch.dshrunk, a, dx);
+    if (dx) model.backend->matmul_backward(queue, dy, l.weight, dx, accumulate, scratch.workspace);
+    sink.linear(index, kind, x, dy, dx);
   }
 
   // Through rotation and q/k norm; returns the gradient of the projection's output.
@@ -47,6 +33,7 @@ struct LayerPass {
     const int64_t d = model.config.head_dim;
     backend.rope(queue, dy.split(d), table.position, rope.cos, rope.sin, dy.split(d), true);
     if (!norm) return dy;
+    sink.norm(norm, dy.split(d), raw.split(d), rstd);
     backend.rms_norm_backward(queue, dy.split(d), raw.split(d), norm, rstd, draw.split(d), false);
     return draw;
   }
@@ -54,7 +41,7 @@ struct LayerPass {
 
 }  // namespace
 
-BackwardState plan_backward(Arena& arena, const Model& model, int64_t rows, int64_t head_rows, int64_t rank) {
+BackwardState plan_backward(Arena& arena, const Model& model, int64_t rows, int64_t head_rows, const Trainee& trained) {
   const ModelConfig& c = model.config;
   BackwardState s;
   s.dx = arena.take({rows, c.hidden});
@@ -71,16 +58,17 @@ BackwardState plan_backward(Arena& arena, const Model& model, int64_t rows, int6
   s.dgate = arena.take({rows, c.intermediate});
   s.dup = arena.take({rows, c.intermediate});
   s.dactivated = arena.take({rows, c.intermediate});
-  s.dshrunk = arena.take({rows, rank});
-  s.workspace = arena.take({(workspace_bytes(model, rows, rank) + 3) / 4});
+  const int64_t bytes = std::max(workspace_bytes(model, rows), trained.plan_gradient(arena, rows, head_rows, &s));
+  s.workspace = arena.take({(bytes + 3) / 4});
   return s;
 }
 
-void backward(Queue& queue, Model& model, const ForwardLists& lists, const Adapter& adapter, const RopeTensors& rope, const ForwardState& state, Tensor dhead,
-              BackwardState& scratch, Tensor gradient) {
+void backward(Queue& queue, Model& model, const ForwardLists& lists, std::span<const AdapterRun> runs, const RopeTensors& rope, const ForwardState& state,
+              Tensor dhead, BackwardState& scratch, GradientSink& sink) {
   Backend& backend = *model.backend;
   const ModelConfig& c = model.config;
   const int64_t d = c.head_dim;
+  sink.norm(model.final_norm, dhead, state.head_x, state.head_rstd);
   backend.rms_norm_backward(queue, dhead, state.head_x, model.final_norm, state.head_rstd, scratch.dhead_x, false);
   backend.fill(queue, scratch.dx, 0);
   backend.scatter_rows(queue, scratch.dhead_x, lists.head_row, scratch.dx);
@@ -89,9 +77,9 @@ void backward(Queue& queue, Model& model, const ForwardLists& lists, const Adapt
     const auto l = static_cast<size_t>(index);
     const Layer& layer = model.layers[l];
     const LayerState& s = state.layers[l];
-    const LayerPass pass{queue, model, index, adapter, s, scratch, gradient};
-    const AdapterRun run{0, s.x.shape[0], &adapter};
-    restore_layer(queue, model, lists, std::span(&run, 1), rope, state, index);
+    const LayerPass pass{queue, model, index, scratch, sink};
+    const bool below = index > 0 || sink.wants_embedding();
+    restore_layer(queue, model, lists, runs, rope, state, index);
 
     // x_out = x_mid + down(silu(gate n) · up n), n = norm(x_mid); what is cheap to compute again was not kept.
     backend.swiglu(queue, s.gate, s.up, state.activated);
@@ -100,6 +88,7 @@ void backward(Queue& queue, Model& model, const ForwardLists& lists, const Adapt
     backend.rms_norm(queue, s.x_mid, layer.post_norm, c.eps, state.normed, Tensor{});
     pass.linear(gate_proj, state.normed, scratch.dgate, scratch.dnormed, false);
     pass.linear(up_proj, state.normed, scratch.dup, scratch.dnormed, true);
+    sink.norm(layer.post_norm, scratch.dnormed, s.x_mid, s.rstd_post);
     backend.rms_norm_backward(queue, scratch.dnormed, s.x_mid, layer.post_norm, s.rstd_post, scratch.dx, true);
 
     // x_mid = x + o(attention(q, k, v)), projections of n = norm(x)
@@ -109,12 +98,15 @@ void backward(Queue& queue, Model& model, const ForwardLists& lists, const Adapt
     const Tensor dq = pass.heads(layer.q_norm, scratch.dq, s.q_raw, s.rstd_q, scratch.dq_raw, lists.table, rope);
     const Tensor dk = pass.heads(layer.k_norm, scratch.dk, s.k_raw, s.rstd_k, scratch.dk_raw, lists.table, rope);
     backend.rms_norm(queue, s.x, layer.input_norm, c.eps, state.normed, Tensor{});
-    const Tensor dnormed = index > 0 ? scratch.dnormed : Tensor{};
+    const Tensor dnormed = below ? scratch.dnormed : Tensor{};
     pass.linear(q_proj, state.normed, dq, dnormed, false);
     pass.linear(k_proj, state.normed, dk, dnormed, true);
     pass.linear(v_proj, state.normed, scratch.dv, dnormed, true);
-    if (index > 0) backend.rms_norm_backward(queue, scratch.dnormed, s.x, layer.input_norm, s.rstd_in, scratch.dx, true);
+    if (!below) return;
+    sink.norm(layer.input_norm, scratch.dnormed, s.x, s.rstd_in);
+    backend.rms_norm_backward(queue, scratch.dnormed, s.x, layer.input_norm, s.rstd_in, scratch.dx, true);
   }
+  sink.embedding(lists.ids, scratch.dx);
 }
 
 }  // namespace cg

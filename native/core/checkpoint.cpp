@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
+#include "core/build_model.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "core/model.h"
 #include "core/safetensors.h"
 
 namespace cg {
@@ -31,7 +31,7 @@ DType dtype_of(const StoredTensor& t, const std::string& path) {
 }
 
 /// The tensors of all files of a directory by name.
-class Checkpoint {
+class Checkpoint final : public TensorSource {
  public:
   explicit Checkpoint(const std::string& dir) : dir_(dir) {
     const std::string index = dir + "/model.safetensors.index.json", single = dir + "/model.safetensors";
@@ -40,18 +40,21 @@ class Checkpoint {
     else throw Error("E_CHECKPOINT", dir + ": neither model.safetensors nor model.safetensors.index.json is there");
   }
 
-  bool has(const std::string& name) const { return tensors_.contains(name); }
+  const void* values(Parameter* parameter, size_t) override {
+    const StoredTensor& tensor = fitting(parameter->name, parameter->shape);
+    parameter->dtype = dtype_of(tensor, tensors_.at(parameter->name).second);
+    return tensor.data;
+  }
 
-  /// Gives a tensor to the backend once its shape is as expected.
-  Weight load(Backend& backend, const std::string& name, const Shape& shape, int64_t* parameters) {
+  /// The tensor of a name, once its shape is as expected.
+  const StoredTensor& fitting(const std::string& name, const Shape& shape) {
     const auto found = tensors_.find(name);
     if (found == tensors_.end()) throw Error("E_CHECKPOINT", dir_ + ": no tensor " + name + " in the checkpoint");
     const auto& [tensor, path] = found->second;
     if (tensor->shape != shape)
       throw Error("E_CHECKPOINT", path + ": tensor " + name + " has shape " + words(tensor->shape) + ", config.json asks for " + words(shape));
     used_.insert(name);
-    *parameters += tensor->size();
-    return backend.load_weight(name, tensor->data, dtype_of(*tensor, path), shape);
+    return *tensor;
   }
 
   /// A tensor inside the model that nothing used (a bias the config does not mention, say) would change the numbers: refuse it.
@@ -93,50 +96,23 @@ class Checkpoint {
   std::set<std::string> used_;
 };
 
-void load_layer(Model& model, Checkpoint& checkpoint, int64_t index) {
-  const ModelConfig& c = model.config;
-  const std::string prefix = "model.layers." + std::to_string(index) + ".";
-  const auto load = [&](const std::string& name, const Shape& shape) { return checkpoint.load(*model.backend, prefix + name, shape, &model.parameters); };
-  const int64_t out[linear_kinds] = {c.q_size(), c.kv_size(), c.kv_size(), c.hidden, c.intermediate, c.intermediate, c.hidden};
-  const int64_t in[linear_kinds] = {c.hidden, c.hidden, c.hidden, c.q_size(), c.hidden, c.hidden, c.intermediate};
-  const bool bias[linear_kinds] = {c.qkv_bias, c.qkv_bias, c.qkv_bias, c.o_bias, c.mlp_bias, c.mlp_bias, c.mlp_bias};
-
-  Layer layer;
-  for (int k = 0; k < linear_kinds; ++k) {
-    const std::string path = path_of(static_cast<LinearKind>(k));
-    layer.linears[k] = {load(path + ".weight", {out[k], in[k]}), bias[k] ? load(path + ".bias", {out[k]}) : Weight{}, in[k], out[k]};
-  }
-  layer.input_norm = load("input_layernorm.weight", {c.hidden});
-  layer.post_norm = load("post_attention_layernorm.weight", {c.hidden});
-  if (c.qk_norm) {
-    layer.q_norm = load("self_attn.q_norm.weight", {c.head_dim});
-    layer.k_norm = load("self_attn.k_norm.weight", {c.head_dim});
-  }
-  model.layers.push_back(layer);
-}
-
 }  // namespace
 
 std::shared_ptr<Model> load_model(const std::string& dir, std::unique_ptr<Backend> backend, int64_t real_vocab) {
-  const auto model = std::make_shared<Model>();
-  model->backend = std::move(backend);
-  model->name = std::filesystem::path(dir).lexically_normal().filename().string();
-  if (model->name.empty()) model->name = std::filesystem::path(dir).lexically_normal().parent_path().filename().string();
   if (!std::filesystem::is_directory(dir)) throw Error("E_CHECKPOINT", dir + ": no such directory");
-  model->config = read_config(dir + "/config.json");
-  const ModelConfig& c = model->config;
-  model->real_vocab = real_vocab == 0 ? c.vocab : real_vocab;
-  if (model->real_vocab < 1 || model->real_vocab > c.vocab)
-    throw Error("E_VOCABULARY",
-                dir + ": a vocabulary of " + std::to_string(model->real_vocab) + " does not fit the embedding's " + std::to_string(c.vocab) + " rows");
-
+  const ModelConfig config = read_config(dir + "/config.json");
   Checkpoint checkpoint(dir);
-  const auto load = [&](const std::string& name, const Shape& shape) { return checkpoint.load(*model->backend, name, shape, &model->parameters); };
-  model->embedding = load("model.embed_tokens.weight", {c.vocab, c.hidden});
-  for (int64_t i = 0; i < c.layers; ++i) load_layer(*model, checkpoint, i);
-  model->final_norm = load("model.norm.weight", {c.hidden});
-  model->head = c.tied ? model->embedding : load("lm_head.weight", {c.vocab, c.hidden});
-  checkpoint.check_nothing_left(c.tied);
+  const auto model = build_model(config, dir, std::move(backend), real_vocab, checkpoint);
+  checkpoint.check_nothing_left(config.tied);
+  model->first_values = [dir, parameters = model->parameters] {
+    Checkpoint again(dir);
+    std::vector<float> all;
+    for (const Parameter& p : parameters) {
+      const std::vector<float> values = values_as_float(again.fitting(p.name, p.shape));
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
   return model;
 }
 

@@ -68,6 +68,14 @@ Architecture read_architecture(const Reader& r) {
   r.fail("model_type " + json_quote(type) + " is not supported: qwen3, qwen2 or llama");
 }
 
+// Of weights that are yet to be made; a checkpoint's own tensors say theirs.
+DType read_dtype(const Reader& r) {
+  const std::string name = r.word(r.top(), "dtype", r.word(r.top(), "torch_dtype", "float32"));
+  if (name == "bfloat16") return DType::bf16;
+  if (name == "float16") return DType::f16;
+  return DType::f32;
+}
+
 RopeConfig read_rope(const Reader& r, int64_t max_positions) {
   RopeConfig rope;
   const Json* scaling = r.find("rope_scaling");
@@ -140,6 +148,8 @@ ModelConfig read_config(const std::string& path) {
   c.qkv_bias = c.architecture == Architecture::qwen2 || r.flag("attention_bias");
   c.o_bias = c.architecture != Architecture::qwen2 && r.flag("attention_bias");
   c.mlp_bias = c.architecture == Architecture::llama && r.flag("mlp_bias");
+  c.dtype = read_dtype(r);
+  c.initializer_range = r.positive(r.top(), "initializer_range", c.initializer_range);
   refuse_other_arithmetic(r, c.max_positions);
   return c;
 }

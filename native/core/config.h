@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/tensor.h"
+
 namespace cg {
 
 enum class Architecture { qwen3, qwen2, llama };
@@ -25,6 +27,8 @@ struct ModelConfig {
   float eps = 1e-6f;
   RopeConfig rope;
   bool tied = false;
+  DType dtype = DType::f32;       // that a checkpoint of this shape is written in (dtype, torch_dtype)
+  double initializer_range = 0.02;
   bool qkv_bias = false, o_bias = false, mlp_bias = false, qk_norm = false;
 
   int64_t q_size() const { return heads * head_dim; }

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "core/tensor.h"
+
 namespace cg {
 
 /// The value of a bf16 (the upper half of an fp32). Exact for every input, NaN payloads included.
@@ -37,6 +39,12 @@ inline uint16_t round_to_f16(float value) {
     return sign | uint16_t(std::bit_cast<uint32_t>(shifted) - 0x3f000000);
   }
   return sign | uint16_t((magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13);
+}
+
+/// What is left of a value that is stored so.
+inline float rounded(float value, DType stored) {
+  if (stored == DType::bf16) return widen_bf16(round_to_bf16(value));
+  return stored == DType::f16 ? widen_f16(round_to_f16(value)) : value;
 }
 
 }  // namespace cg

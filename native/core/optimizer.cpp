@@ -25,7 +25,8 @@ double global_norm(Backend& backend, Queue& queue, Tensor flat) {
   return std::sqrt(static_cast<double>(sum));
 }
 
-void adamw_step(Backend& backend, Queue& queue, const OptimizerOptions& o, double lr, double clip, double norm, Tensor p, Tensor g, OptimizerState& state) {
+void adamw_step(Backend& backend, Queue& queue, const OptimizerOptions& o, double lr, double clip, double norm, Tensor p, Tensor g,
+                int64_t decaying, OptimizerState& state) {
   AdamW step;
   step.lr = static_cast<float>(lr);
   step.beta1 = static_cast<float>(o.beta1);
@@ -34,7 +35,14 @@ void adamw_step(Backend& backend, Queue& queue, const OptimizerOptions& o, doubl
   step.weight_decay = static_cast<float>(o.weight_decay);
   step.step = ++state.step;
   step.grad_scale = clip > 0 ? static_cast<float>(std::min(1.0, clip / (norm + 1e-6))) : 1;
-  backend.adamw(queue, step, p, g, state.m.tensor(), state.v.tensor());
+  const auto update = [&](int64_t begin, int64_t end) {
+    if (begin == end) return;
+    backend.adamw(queue, step, p.rows(begin, end), g.rows(begin, end), state.m.tensor().rows(begin, end), state.v.tensor().rows(begin, end));
+  };
+  if (step.weight_decay == 0) decaying = p.size();
+  update(0, decaying);
+  step.weight_decay = 0;
+  update(decaying, p.size());
 }
 
 }  // namespace cg

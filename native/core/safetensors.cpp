@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/dtype.h"
 #include "core/error.h"
 #include "core/json.h"
 
@@ -142,6 +143,22 @@ const StoredTensor* Safetensors::find(std::string_view name) const {
   return nullptr;
 }
 
+namespace {
+
+const char* word_of(DType dtype) { return dtype == DType::bf16 ? "BF16" : dtype == DType::f16 ? "F16" : "F32"; }
+
+void write_values(AtomicFile& file, const NamedTensor& t, uint64_t elements) {
+  if (t.dtype == DType::f32) return file.write(t.data, elements * 4);
+  std::vector<uint16_t> part;
+  for (uint64_t done = 0; done < elements; done += part.size()) {
+    part.resize(std::min<uint64_t>(elements - done, uint64_t{1} << 20));
+    for (size_t i = 0; i < part.size(); ++i) part[i] = t.dtype == DType::bf16 ? round_to_bf16(t.data[done + i]) : round_to_f16(t.data[done + i]);
+    file.write(part.data(), part.size() * 2);
+  }
+}
+
+}  // namespace
+
 void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const std::vector<std::pair<std::string, std::string>>& metadata) {
   std::string header = "{";
   if (!metadata.empty()) {
@@ -162,9 +179,9 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
       shape += std::to_string(n);
     }
     if (header.size() > 1) header += ',';
-    header.append(json_quote(t.name)).append(":{\"dtype\":\"F32\",\"shape\":[").append(shape).append("],\"data_offsets\":[").append(std::to_string(offset));
-    header.append(",").append(std::to_string(offset + elements * 4)).append("]}");
-    offset += elements * 4;
+    header.append(json_quote(t.name)).append(":{\"dtype\":\"").append(word_of(t.dtype)).append("\",\"shape\":[").append(shape).append("],\"data_offsets\":[").append(std::to_string(offset));
+    offset += elements * static_cast<uint64_t>(size_of(t.dtype));
+    header.append(",").append(std::to_string(offset)).append("]}");
   }
   header += "}";
   header.append((8 - header.size() % 8) % 8, ' ');
@@ -177,7 +194,7 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
   for (const NamedTensor& t : tensors) {
     uint64_t elements = 1;
     for (const int64_t n : t.shape) elements *= static_cast<uint64_t>(n);
-    file.write(t.data, elements * 4);
+    write_values(file, t, elements);
   }
   file.commit();
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/files.h"
+#include "core/tensor.h"
 
 namespace cg {
 
@@ -57,9 +58,10 @@ struct NamedTensor {
   std::string name;
   std::vector<int64_t> shape;
   const float* data = nullptr;
+  DType dtype = DType::f32;  // f32, bf16 or f16: rounded to when it is written
 };
 
-/// Writes fp32 tensors in the given order, the data beginning at a multiple of 8; the file appears whole or not at all. Throws cg::Error E_WRITE.
+/// Writes tensors in the given order, the data beginning at a multiple of 8; the file appears whole or not at all. Throws cg::Error E_WRITE.
 void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const std::vector<std::pair<std::string, std::string>>& metadata);
 
 }  // namespace cg

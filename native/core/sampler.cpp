@@ -161,6 +161,8 @@ void Sampler::iterate() {
   std::vector<LiveSequence*> sequences;
   for (const auto& r : running_) sequences.push_back(&r->sequence);
   SamplerStats stats{};
+  const std::shared_lock weights(model_->weights);
+  if (model_->in_training) throw Error("E_IN_TRAINING", "all weights of this model are being trained: sample from a checkpoint of it");
   const std::vector<bool>& sampled = batch_.run(sequences, &stats);
   {
     const std::lock_guard lock(mutex_);

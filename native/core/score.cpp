@@ -14,6 +14,7 @@ constexpr int64_t rows_per_pass = 4096;
 void score(const std::shared_ptr<Model>& model, std::vector<Sequence> sequences, const Adapter* adapter, std::vector<float>* logp, std::vector<float>* entropy,
            const std::atomic<bool>* cancel) {
   for (const Sequence& s : sequences) check_sequence(*model, s);
+  const std::shared_lock weights(model->weights);
   TriePass pass(model);
   logp->clear();
   if (entropy) entropy->clear();
@@ -37,6 +38,7 @@ void score(const std::shared_ptr<Model>& model, std::vector<Sequence> sequences,
 }
 
 std::vector<float> last_logits(const std::shared_ptr<Model>& model, std::vector<Sequence> sequences, const Adapter* adapter) {
+  const std::shared_lock weights(model->weights);
   std::vector<float> result;
   TriePass pass(model);
   for (Sequence& s : sequences) {

@@ -43,7 +43,7 @@ std::vector<std::vector<const TrainSequence*>> split_group(const TrainGroup& gro
   return parts;
 }
 
-std::vector<float> pass_coefficients(TriePass& pass, std::span<const TrainSequence* const> sequences, const StepRequest& request, const Adapter& adapter,
+std::vector<float> pass_coefficients(TriePass& pass, std::span<const TrainSequence* const> sequences, const StepRequest& request, const Trainee& trained,
                                      bool train, StepSums* sums) {
   TrieBuilder builder;
   bool needs_reference = false;
@@ -54,9 +54,10 @@ std::vector<float> pass_coefficients(TriePass& pass, std::span<const TrainSequen
   }
   const TrieBatch batch = builder.build();
   sums->unique_tokens += batch.rows();
-  int64_t rank = adapter.config().rank;
+  const Adapter* adapter = trained.adapter();
+  int64_t rank = adapter ? adapter->config().rank : 0;
   if (needs_reference && request.kl_adapter) rank = std::max(rank, request.kl_adapter->config().rank);
-  if (train) pass.load_to_train(batch, rank, request.memory_budget);
+  if (train) pass.load_to_train(batch, rank, trained, request.memory_budget);
   else pass.load(batch, rank);
   if (sums->plan_bytes < pass.planned_bytes()) {
     sums->plan_bytes = pass.planned_bytes();
@@ -68,7 +69,7 @@ std::vector<float> pass_coefficients(TriePass& pass, std::span<const TrainSequen
     pass.forward(request.kl_adapter.get());
     pass.log_probs(&reference, nullptr);
   }
-  pass.forward(&adapter);
+  pass.forward(adapter);
   pass.log_probs(&current, &entropy);
 
   std::vector<float> coefficients(current.size());

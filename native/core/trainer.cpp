@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <shared_mutex>
 
 #include "core/error.h"
 #include "core/train_pass.h"
@@ -61,36 +62,41 @@ void fill_stats(const StepSums& sums, StepStats* stats) {
 
 }  // namespace
 
-Trainer::Trainer(std::shared_ptr<Adapter> adapter, const OptimizerOptions& options)
-    : adapter_(std::move(adapter)),
+Trainer::Trainer(std::shared_ptr<Trainee> trained, const OptimizerOptions& options)
+    : trained_(std::move(trained)),
       options_(options),
-      state_(*adapter_->model()->backend, adapter_->layout().size()),
-      pass_(adapter_->model()),
-      sum_(*adapter_->model()->backend, adapter_->layout().size()) {}
+      state_(*trained_->model()->backend, trained_->size()),
+      pass_(trained_->model()),
+      sum_(*trained_->model()->backend, trained_->size()) {}
 
 std::unique_ptr<FlatSpan> Trainer::run(const StepRequest& request, bool with_gradient, StepStats* stats, const std::atomic<bool>* cancel) {
-  check_request(*adapter_->model(), request);
-  if (request.kl_adapter && request.kl_adapter->model() != adapter_->model()) throw Error("E_ADAPTER", "klAdapter belongs to another model");
+  const std::shared_ptr<Model>& model = trained_->model();
+  check_request(*model, request);
+  if (request.kl_adapter && request.kl_adapter->model() != model) throw Error("E_ADAPTER", "klAdapter belongs to another model");
+  const bool whole = trained_->adapter() == nullptr;
+  if (whole && request.policy && request.loss.kl != 0) throw Error("E_IN_TRAINING", "KL to the base model needs an adapter: all of the model is being trained");
+  if (!whole && model->in_training) throw Error("E_IN_TRAINING", "all of the adapter's model is being trained: load it again");
+  const std::shared_lock weights(model->weights);
   std::vector<size_t> order(request.groups.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return request.groups[a].index < request.groups[b].index; });
   std::vector<int64_t> indices;
   for (const size_t g : order) indices.push_back(request.groups[g].index);
 
-  Backend& backend = *adapter_->model()->backend;
+  Backend& backend = *model->backend;
   StepSums sums;
   const auto leaf = [&](size_t i, Tensor into) {
     bool written = false;
     for (const auto& part : split_group(request.groups[order[i]], request.max_rows)) {
       if (cancel && cancel->load()) throw Error("E_CANCELLED", "cancelled");
-      const std::vector<float> coefficients = pass_coefficients(pass_, part, request, *adapter_, with_gradient, &sums);
+      const std::vector<float> coefficients = pass_coefficients(pass_, part, request, *trained_, with_gradient, &sums);
       const bool zero = std::all_of(coefficients.begin(), coefficients.end(), [](float c) { return c == 0; });
       if (!with_gradient || zero || !sums.finite) continue;
       if (!written) {
-        pass_.backward(*adapter_, coefficients, into);
+        pass_.backward(*trained_, coefficients, into);
       } else {
         auto extra = sum_.take();
-        pass_.backward(*adapter_, coefficients, extra->tensor());
+        pass_.backward(*trained_, coefficients, extra->tensor());
         backend.add(pass_.queue(), extra->tensor(), into);
         sum_.recycle(std::move(extra));
       }
@@ -116,11 +122,10 @@ StepStats Trainer::train(const StepRequest& request, const std::atomic<bool>* ca
   StepStats stats;
   auto gradient = run(request, true, &stats, cancel);
   if (!stats.skipped) {
-    Backend& backend = *adapter_->model()->backend;
-    ++adapter_->version;
-    adamw_step(backend, pass_.queue(), options_, request.lr, request.clip, stats.grad_norm, adapter_->flat(), gradient->tensor(), state_);
-    backend.wait(pass_.queue());
-    ++adapter_->version;
+    Backend& backend = *trained_->model()->backend;
+    trained_->update(pass_.queue(), [&] {
+      adamw_step(backend, pass_.queue(), options_, request.lr, request.clip, stats.grad_norm, trained_->flat(), gradient->tensor(), trained_->decaying(), state_);
+    });
   }
   sum_.recycle(std::move(gradient));
   return stats;
@@ -137,15 +142,16 @@ StepStats Trainer::gradient(const StepRequest& request, std::vector<float>* flat
   const std::lock_guard lock(mutex_);
   StepStats stats;
   auto gradient = run(request, true, &stats, cancel);
-  flat->resize(static_cast<size_t>(adapter_->layout().size()));
-  adapter_->model()->backend->download(pass_.queue(), gradient->tensor(), flat->data());
+  flat->resize(static_cast<size_t>(trained_->size()));
+  trained_->model()->backend->download(pass_.queue(), gradient->tensor(), flat->data());
   sum_.recycle(std::move(gradient));
   return stats;
 }
 
 std::shared_ptr<Adapter> Trainer::snapshot() {
   const std::lock_guard lock(mutex_);
-  return copy_adapter(*adapter_);
+  if (!trained_->adapter()) throw Error("E_ADAPTER", "a whole model is trained: there is no adapter to copy");
+  return copy_adapter(*trained_->adapter());
 }
 
 }  // namespace cg

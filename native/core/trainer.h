@@ -1,4 +1,4 @@
-// Optimiser steps on a LoRA adapter.
+// Optimiser steps on an adapter or on all weights of a model.
 //
 // A step is a set of groups. A group is one trie and one leaf of the gradient's reduction tree, so the bits of a step depend on its groups and their indices
 // alone: not on the order they are listed in, on threads, or on what else runs. A group of more than max_rows rows is split after whole rollouts into several
@@ -57,9 +57,9 @@ struct StepStats {
 
 class Trainer {
  public:
-  Trainer(std::shared_ptr<Adapter>, const OptimizerOptions&);
+  Trainer(std::shared_ptr<Trainee>, const OptimizerOptions&);
 
-  const std::shared_ptr<Adapter>& adapter() const { return adapter_; }
+  const std::shared_ptr<Trainee>& trained() const { return trained_; }
   int64_t step() const { return state_.step; }
 
   /// One update. NaN or infinity in loss or gradient: nothing changes and `skipped` says so. Throws E_SHAPE, E_VOCABULARY, E_CONTEXT for a bad request,
@@ -70,17 +70,18 @@ class Trainer {
   /// Loss, statistics and the flat gradient before clipping; updates nothing.
   StepStats gradient(const StepRequest&, std::vector<float>* flat, const std::atomic<bool>* cancel);
 
-  /// A copy of the adapter between two updates.
+  /// A copy of the adapter between two updates. Throws E_ADAPTER when a whole model is trained.
   std::shared_ptr<Adapter> snapshot();
 
-  /// m, v and the step count as one safetensors file. Throws E_STATE when a file is another adapter's.
+  /// m, v and the step count as one safetensors file, with the values themselves where what is stored of them is rounded. Throws E_STATE when a file is another
+  /// adapter's or model's.
   void save_state(const std::string& path);
   void load_state(const std::string& path);
 
  private:
   std::unique_ptr<FlatSpan> run(const StepRequest&, bool with_gradient, StepStats*, const std::atomic<bool>* cancel);
 
-  std::shared_ptr<Adapter> adapter_;
+  std::shared_ptr<Trainee> trained_;
   OptimizerOptions options_;
   OptimizerState state_;
   TriePass pass_;

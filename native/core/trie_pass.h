@@ -1,4 +1,4 @@
-// One trie of sequences through the model: log-probs of its loss tokens, and the adapter's gradient for given coefficients.
+// One trie of sequences through the model: log-probs of its loss tokens, and for given coefficients the gradient of what is trained.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ class TriePass {
 
   /// Uploads a trie's lists and plans memory for `forward` alone; `rank` is the largest adapter's that will run.
   void load(const TrieBatch&, int64_t rank);
-  /// The same for `forward` and `backward`: keeps as much as `budget` bytes allow, layer inputs at least.
-  void load_to_train(const TrieBatch&, int64_t rank, int64_t budget);
+  /// The same for `forward` and `backward`, which will be asked for `trained`: keeps as much as `budget` bytes allow, layer inputs at least.
+  void load_to_train(const TrieBatch&, int64_t rank, const Trainee& trained, int64_t budget);
   /// What is kept since the last load, and the bytes of its plan.
   Keep kept() const { return state_.keep; }
   int64_t planned_bytes() const { return planned_bytes_; }
@@ -32,16 +32,16 @@ class TriePass {
   /// Logits [M, V] of the head rows, padding rows of the vocabulary included.
   void logits(std::vector<float>* out);
 
-  /// Writes Σ coefficient · d logp / d factor into `gradient`; coefficients are in the order of `log_probs`. The last forward pass must have been with this
-  /// adapter.
-  void backward(const Adapter&, std::span<const float> coefficient, Tensor gradient);
+  /// Writes Σ coefficient · d logp / d value into `gradient`; coefficients are in the order of `log_probs`. The last forward pass must have been with the
+  /// trainee's adapter.
+  void backward(const Trainee&, std::span<const float> coefficient, Tensor gradient);
 
   Queue& queue() { return *queue_; }
 
  private:
   void pack(const TrieBatch&);
-  void layout(Arena&, const TrieBatch&, int64_t rank, Keep);
-  void place(const TrieBatch&, int64_t rank, Keep);
+  void layout(Arena&, const TrieBatch&, int64_t rank, const Trainee*, Keep);
+  void place(const TrieBatch&, int64_t rank, const Trainee*, Keep);
 
   std::shared_ptr<Model> model_;
   std::unique_ptr<Queue> queue_;

@@ -85,6 +85,14 @@ Napi::Int32Array js_int32s(Napi::Env env, const std::vector<int32_t>& values) { 
 Napi::Float32Array js_floats(Napi::Env env, const std::vector<float>& values) { return js_elements<Napi::Float32Array>(env, values); }
 Napi::Float64Array js_doubles(Napi::Env env, const std::vector<double>& values) { return js_elements<Napi::Float64Array>(env, values); }
 
+DType stored_dtype(const Napi::Object& o, const char* key) {
+  const std::string name = text(o, key);
+  if (name == "fp32") return DType::f32;
+  if (name == "bf16") return DType::bf16;
+  if (name == "fp16") return DType::f16;
+  fail(key, "fp32, bf16 or fp16");
+}
+
 LoraConfig lora_config(const Napi::Object& o) {
   LoraConfig config;
   const double rank = number(o, "rank");

@@ -30,6 +30,8 @@ Napi::Int32Array js_int32s(Napi::Env, const std::vector<int32_t>&);
 Napi::Float32Array js_floats(Napi::Env, const std::vector<float>&);
 Napi::Float64Array js_doubles(Napi::Env, const std::vector<double>&);
 
+/// fp32, bf16 or fp16.
+DType stored_dtype(const Napi::Object&, const char* key);
 LoraConfig lora_config(const Napi::Object&);
 Napi::Object js_lora_config(Napi::Env, const LoraConfig&);
 SampleParams sample_params(const Napi::Object&);

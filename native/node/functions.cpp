@@ -203,7 +203,7 @@ Napi::Value adamw(const Napi::CallbackInfo& call) {
     backend->upload(*queue, v.Data(), state.v.tensor());
     state.step = static_cast<int64_t>(number(o, "step")) - 1;
     const double norm = global_norm(*backend, *queue, gradient.tensor());
-    adamw_step(*backend, *queue, optimizer_options(object(o, "optimizer")), number(o, "lr"), number(o, "clip"), norm, parameters.tensor(), gradient.tensor(),
+    adamw_step(*backend, *queue, optimizer_options(object(o, "optimizer")), number(o, "lr"), number(o, "clip"), norm, parameters.tensor(), gradient.tensor(), parameters.tensor().size(),
                state);
     backend->download(*queue, parameters.tensor(), p.Data());
     backend->download(*queue, state.m.tensor(), m.Data());

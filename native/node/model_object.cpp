@@ -22,7 +22,8 @@ struct Scores {
 Napi::Function ModelObject::define(Napi::Env env) {
   return DefineClass(env, "Model",
                      {InstanceAccessor<&ModelObject::info>("info"), InstanceMethod<&ModelObject::new_adapter>("newAdapter"),
-                      InstanceMethod<&ModelObject::load_adapter>("loadAdapter"), InstanceMethod<&ModelObject::sampler>("sampler"),
+                      InstanceMethod<&ModelObject::load_adapter>("loadAdapter"), InstanceMethod<&ModelObject::weights>("weights"),
+                      InstanceMethod<&ModelObject::sampler>("sampler"),
                       InstanceMethod<&ModelObject::trainer>("trainer"), InstanceMethod<&ModelObject::score>("score"),
                       InstanceMethod<&ModelObject::last_logits>("lastLogits"), InstanceMethod<&ModelObject::dispose>("dispose")});
 }
@@ -56,7 +57,7 @@ Napi::Value ModelObject::info(const Napi::CallbackInfo& call) {
     put("realVocab", m->real_vocab);
     put("maxPositions", c.max_positions);
     o.Set("tied", Napi::Boolean::New(env, c.tied));
-    put("parameters", m->parameters);
+    put("parameters", m->parameter_count());
     o.Set("logprobKind", Napi::String::New(env, m->backend->logprob_kind()));
     o.Set("device", Napi::String::New(env, m->backend->description()));
     return o;
@@ -84,6 +85,16 @@ Napi::Value ModelObject::load_adapter(const Napi::CallbackInfo& call) {
   });
 }
 
+Napi::Value ModelObject::weights(const Napi::CallbackInfo& call) {
+  return guarded(call.Env(), [&]() -> Napi::Value {
+    std::optional<DType> stored;
+    if (call[0].IsObject() && present(call[0].As<Napi::Object>(), "dtype")) stored = stored_dtype(call[0].As<Napi::Object>(), "dtype");
+    return run_task<std::shared_ptr<Parameters>>(
+        call.Env(), [m = model(), stored] { return std::make_shared<Parameters>(m, stored); },
+        [](Napi::Env env, std::shared_ptr<Parameters>& parameters) -> Napi::Value { return WeightsObject::make(env, parameters); });
+  });
+}
+
 Napi::Value ModelObject::sampler(const Napi::CallbackInfo& call) {
   return guarded(call.Env(), [&]() -> Napi::Value {
     const double max_batch = number(call[0].As<Napi::Object>(), "maxBatch");
@@ -94,9 +105,11 @@ Napi::Value ModelObject::sampler(const Napi::CallbackInfo& call) {
 
 Napi::Value ModelObject::trainer(const Napi::CallbackInfo& call) {
   return guarded(call.Env(), [&]() -> Napi::Value {
-    const auto adapter = AdapterObject::of(call[0]);
-    if (!adapter || adapter->model() != model()) throw Error("E_ADAPTER", "a trainer needs an adapter of this model");
-    return TrainerObject::make(call.Env(), std::make_shared<Trainer>(adapter, optimizer_options(call[1].As<Napi::Object>())));
+    std::shared_ptr<Trainee> trained = WeightsObject::of(call[0]);
+    if (!trained) trained = AdapterObject::of(call[0]);
+    if (!trained || trained->model() != model()) throw Error("E_ADAPTER", "a trainer needs an adapter or the weights of this model");
+    const auto trainer = std::make_shared<Trainer>(trained, optimizer_options(call[1].As<Napi::Object>()));
+    return TrainerObject::make(call.Env(), trainer, call[0].As<Napi::Object>());
   });
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/adapter.h"
+#include "core/parameters.h"
 #include "core/sampler.h"
 #include "core/trainer.h"
 #include "napi.h"
@@ -15,7 +16,7 @@ namespace cg::node {
 
 /// Constructors of this environment.
 struct Classes {
-  Napi::FunctionReference model, adapter, sampler, trainer, cancel;
+  Napi::FunctionReference model, adapter, weights, sampler, trainer, cancel;
 };
 Classes& classes(Napi::Env);
 
@@ -48,6 +49,21 @@ class AdapterObject : public Napi::ObjectWrap<AdapterObject> {
   std::shared_ptr<Adapter> adapter_;
 };
 
+class WeightsObject : public Napi::ObjectWrap<WeightsObject> {
+ public:
+  static Napi::Function define(Napi::Env);
+  static Napi::Object make(Napi::Env, std::shared_ptr<Parameters>);
+  explicit WeightsObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<WeightsObject>(info) {}
+  /// The parameters of a value; null when it is something else. Throws E_DISPOSED for disposed ones.
+  static std::shared_ptr<Parameters> of(const Napi::Value&);
+
+ private:
+  Napi::Value parameters(const Napi::CallbackInfo&);
+  Napi::Value save(const Napi::CallbackInfo&);
+  void dispose(const Napi::CallbackInfo&) { parameters_.reset(); }
+  std::shared_ptr<Parameters> parameters_;
+};
+
 class ModelObject : public Napi::ObjectWrap<ModelObject> {
  public:
   static Napi::Function define(Napi::Env);
@@ -58,6 +74,7 @@ class ModelObject : public Napi::ObjectWrap<ModelObject> {
   Napi::Value info(const Napi::CallbackInfo&);
   Napi::Value new_adapter(const Napi::CallbackInfo&);
   Napi::Value load_adapter(const Napi::CallbackInfo&);
+  Napi::Value weights(const Napi::CallbackInfo&);
   Napi::Value sampler(const Napi::CallbackInfo&);
   Napi::Value trainer(const Napi::CallbackInfo&);
   Napi::Value score(const Napi::CallbackInfo&);
@@ -70,11 +87,12 @@ class ModelObject : public Napi::ObjectWrap<ModelObject> {
 class TrainerObject : public Napi::ObjectWrap<TrainerObject> {
  public:
   static Napi::Function define(Napi::Env);
-  static Napi::Object make(Napi::Env, std::shared_ptr<Trainer>);
+  /// `trained`: the object of what it trains.
+  static Napi::Object make(Napi::Env, std::shared_ptr<Trainer>, Napi::Object trained);
   explicit TrainerObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<TrainerObject>(info) {}
 
  private:
-  Napi::Value adapter(const Napi::CallbackInfo&);
+  Napi::Value trained(const Napi::CallbackInfo&);
   Napi::Value step(const Napi::CallbackInfo&);
   Napi::Value train(const Napi::CallbackInfo&);
   Napi::Value evaluate(const Napi::CallbackInfo&);
@@ -85,7 +103,7 @@ class TrainerObject : public Napi::ObjectWrap<TrainerObject> {
   void dispose(const Napi::CallbackInfo&);
   std::shared_ptr<Trainer> trainer();
   std::shared_ptr<Trainer> trainer_;
-  Napi::ObjectReference adapter_;
+  Napi::ObjectReference trained_;
 };
 
 class SamplerObject : public Napi::ObjectWrap<SamplerObject> {

@@ -22,16 +22,16 @@ struct Gradient {
 Napi::Function TrainerObject::define(Napi::Env env) {
   return DefineClass(
       env, "Trainer",
-      {InstanceAccessor<&TrainerObject::adapter>("adapter"), InstanceAccessor<&TrainerObject::step>("step"), InstanceMethod<&TrainerObject::train>("train"),
+      {InstanceAccessor<&TrainerObject::trained>("trained"), InstanceAccessor<&TrainerObject::step>("step"), InstanceMethod<&TrainerObject::train>("train"),
        InstanceMethod<&TrainerObject::evaluate>("evaluate"), InstanceMethod<&TrainerObject::gradient>("gradient"),
        InstanceMethod<&TrainerObject::snapshot>("snapshot"), InstanceMethod<&TrainerObject::save_state>("saveState"),
        InstanceMethod<&TrainerObject::load_state>("loadState"), InstanceMethod<&TrainerObject::dispose>("dispose")});
 }
 
-Napi::Object TrainerObject::make(Napi::Env env, std::shared_ptr<Trainer> trainer) {
+Napi::Object TrainerObject::make(Napi::Env env, std::shared_ptr<Trainer> trainer, Napi::Object trained) {
   const Napi::Object object = classes(env).trainer.New({});
   TrainerObject* self = Unwrap(object);
-  self->adapter_ = Napi::Persistent(AdapterObject::make(env, trainer->adapter()));
+  self->trained_ = Napi::Persistent(trained);
   self->trainer_ = std::move(trainer);
   return object;
 }
@@ -43,7 +43,7 @@ std::shared_ptr<Trainer> TrainerObject::trainer() {
 
 void TrainerObject::dispose(const Napi::CallbackInfo&) { trainer_.reset(); }
 
-Napi::Value TrainerObject::adapter(const Napi::CallbackInfo&) { return adapter_.Value(); }
+Napi::Value TrainerObject::trained(const Napi::CallbackInfo&) { return trained_.Value(); }
 
 Napi::Value TrainerObject::step(const Napi::CallbackInfo& call) {
   return guarded(call.Env(), [&]() -> Napi::Value { return Napi::Number::New(call.Env(), static_cast<double>(trainer()->step())); });
@@ -74,14 +74,13 @@ Napi::Value TrainerObject::gradient(const Napi::CallbackInfo& call) {
       Napi::Object o = Napi::Object::New(env);
       o.Set("stats", js_step_stats(env, g.stats));
       Napi::Array tensors = Napi::Array::New(env);
-      for (const Factor& f : t->adapter()->layout().factors()) {
+      for (const FlatPart& part : t->trained()->parts()) {
         Napi::Object tensor = Napi::Object::New(env);
-        tensor.Set("name", Napi::String::New(env, f.name));
-        Napi::Array shape = Napi::Array::New(env, 2);
-        shape.Set(0u, Napi::Number::New(env, static_cast<double>(f.rows)));
-        shape.Set(1u, Napi::Number::New(env, static_cast<double>(f.columns)));
+        tensor.Set("name", Napi::String::New(env, part.name));
+        Napi::Array shape = Napi::Array::New(env, part.shape.size());
+        for (uint32_t i = 0; i < part.shape.size(); ++i) shape.Set(i, Napi::Number::New(env, static_cast<double>(part.shape[i])));
         tensor.Set("shape", shape);
-        tensor.Set("values", js_floats(env, {g.flat.begin() + f.offset, g.flat.begin() + f.offset + f.rows * f.columns}));
+        tensor.Set("values", js_floats(env, {g.flat.begin() + part.offset, g.flat.begin() + part.offset + part.size()}));
         tensors.Set(tensors.Length(), tensor);
       }
       o.Set("tensors", tensors);

@@ -38,7 +38,11 @@ function packageRoot(from: string): string {
 
 function wrap(addon: NativeEngine): Engine {
   const { Cancel, ...functions } = addon
-  return { ...functions, loadModel: async (dir, options) => wrapModel(await addon.loadModel(dir, options), Cancel) }
+  return {
+    ...functions,
+    loadModel: async (dir, options) => wrapModel(await addon.loadModel(dir, options), Cancel),
+    randomModel: async (config, options) => wrapModel(await addon.randomModel(config, options), Cancel),
+  }
 }
 
 function coded(code: string, message: string) {

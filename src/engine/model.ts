@@ -1,6 +1,6 @@
 import { abortable } from './abortable.js'
 import type { CancelClass, NativeModel, NativeSampler, NativeTrainer } from './native.js'
-import type { Model, Sampler, Trainer } from './types.js'
+import type { Model, Sampler, Trained, Trainer } from './types.js'
 
 /** The addon's model behind the typed boundary: AbortSignals become cancel flags, everything else passes as it is. */
 export function wrapModel(model: NativeModel, Cancel: CancelClass): Model {
@@ -10,8 +10,9 @@ export function wrapModel(model: NativeModel, Cancel: CancelClass): Model {
     },
     newAdapter: async (config, seed) => model.newAdapter(config, seed),
     loadAdapter: async dir => model.loadAdapter(dir),
+    weights: async options => model.weights(options),
     sampler: options => wrapSampler(model.sampler(options), Cancel),
-    trainer: (adapter, optimizer) => wrapTrainer(model.trainer(adapter, optimizer), Cancel),
+    trainer: (trained, optimizer) => wrapTrainer(model.trainer(trained, optimizer), Cancel),
     score: async request => model.score(request),
     lastLogits: async request => model.lastLogits(request),
     dispose: () => model.dispose(),
@@ -27,10 +28,10 @@ function wrapSampler(sampler: NativeSampler, Cancel: CancelClass): Sampler {
   }
 }
 
-function wrapTrainer(trainer: NativeTrainer, Cancel: CancelClass): Trainer {
+function wrapTrainer<T extends Trained>(trainer: NativeTrainer<T>, Cancel: CancelClass): Trainer<T> {
   return {
-    get adapter() {
-      return trainer.adapter
+    get trained() {
+      return trainer.trained
     },
     get step() {
       return trainer.step

@@ -1,5 +1,4 @@
 import type {
-  Adapter,
   Engine,
   GenerateRequest,
   Generation,
@@ -9,13 +8,15 @@ import type {
   Sampler,
   StepRequest,
   StepStats,
+  Trained,
   Trainer,
 } from './types.js'
 
 /** What the addon itself exports: the boundary of types.ts with a Cancel in place of every AbortSignal. */
-export type NativeEngine = Omit<Engine, 'loadModel'> & {
+export type NativeEngine = Omit<Engine, 'loadModel' | 'randomModel'> & {
   Cancel: CancelClass
   loadModel(dir: string, options: ModelOptions): Promise<NativeModel>
+  randomModel(config: string, options: ModelOptions & { seed: bigint }): Promise<NativeModel>
 }
 
 export type Cancel = { cancel(): void }
@@ -23,14 +24,14 @@ export type CancelClass = new () => Cancel
 
 export type NativeModel = Omit<Model, 'sampler' | 'trainer'> & {
   sampler(options: { maxBatch: number }): NativeSampler
-  trainer(adapter: Adapter, optimizer: OptimizerOptions): NativeTrainer
+  trainer<T extends Trained>(trained: T, optimizer: OptimizerOptions): NativeTrainer<T>
 }
 
 export type NativeSampler = Omit<Sampler, 'generate'> & {
   generate(request: GenerateRequest, cancel?: Cancel): Promise<Generation>
 }
 
-export type NativeTrainer = Omit<Trainer, 'train' | 'evaluate'> & {
+export type NativeTrainer<T extends Trained> = Omit<Trainer<T>, 'train' | 'evaluate'> & {
   train(request: StepRequest, cancel?: Cancel): Promise<StepStats>
   evaluate(request: Omit<StepRequest, 'lr' | 'clip'>, cancel?: Cancel): Promise<StepStats>
 }

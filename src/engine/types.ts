@@ -2,7 +2,7 @@
  * The typed boundary of the native engine: what crosses between TypeScript and C++, and nothing else does.
  *
  * Typed arrays cross by copy. Every call that computes runs off the main thread and returns a promise; user errors reject with an EngineError that has a `code`
- * (E_CHECKPOINT, E_ADAPTER, E_STATE, E_VOCABULARY, E_CONTEXT, E_SHAPE, E_SESSION, E_MEMORY, E_NAN, E_CANCELLED, E_DISPOSED …). 64-bit keys are BigInt.
+ * (E_CHECKPOINT, E_ADAPTER, E_STATE, E_VOCABULARY, E_CONTEXT, E_SHAPE, E_SESSION, E_MEMORY, E_NAN, E_IN_TRAINING, E_CANCELLED, E_DISPOSED …). 64-bit keys are BigInt.
  */
 
 export type EngineErrorShape = Error & { code: string }
@@ -47,13 +47,24 @@ export type LoraTarget = 'q_proj' | 'k_proj' | 'v_proj' | 'o_proj' | 'gate_proj'
 
 export type LoraConfig = { rank: number; alpha: number; targets: LoraTarget[]; rslora?: boolean }
 
-export interface Adapter {
-  readonly config: LoraConfig
+/** What a trainer changes. */
+export interface Trained {
   readonly parameters: number
-  /** Writes PEFT's adapter_config.json and adapter_model.safetensors into an existing directory. */
+  /** Writes its files into an existing directory. */
   save(dir: string): Promise<void>
   dispose(): void
 }
+
+/** Its files are PEFT's: adapter_config.json and adapter_model.safetensors. */
+export interface Adapter extends Trained {
+  readonly config: LoraConfig
+}
+
+/** How a checkpoint's tensors are stored. */
+export type StoredType = 'fp32' | 'bf16' | 'fp16'
+
+/** All weights of a model, in training. Its file is model.safetensors; the model computes with what that file would hold. */
+export type Weights = Trained
 
 export type SamplingParams = {
   /** 0 is greedy. */
@@ -181,20 +192,20 @@ export type Keep = 'everything' | 'all-but-mlp' | 'layer-inputs'
 
 export type OptimizerOptions = { beta1: number; beta2: number; eps: number; weightDecay: number }
 
-export interface Trainer {
-  /** The adapter being trained; a view that follows the updates. */
-  readonly adapter: Adapter
+export interface Trainer<T extends Trained = Adapter> {
+  /** What is being trained; a view that follows the updates. */
+  readonly trained: T
   readonly step: number
   train(request: StepRequest, signal?: AbortSignal): Promise<StepStats>
   /** Mean loss of sequences without updating (evaluation). */
   evaluate(request: Omit<StepRequest, 'lr' | 'clip'>, signal?: AbortSignal): Promise<StepStats>
-  /** The gradient of a step before clipping, by the factors' PEFT names, without updating; for checks. */
+  /** The gradient of a step before clipping, by the tensors' names (an adapter's as PEFT has them), without updating; for checks. */
   gradient(
     request: Omit<StepRequest, 'lr' | 'clip'>,
   ): Promise<{ stats: StepStats; tensors: { name: string; shape: number[]; values: Float32Array }[] }>
-  /** A frozen copy of the adapter as it is now. */
+  /** A frozen copy of the adapter as it is now (E_ADAPTER when a whole model is trained). */
   snapshot(): Promise<Adapter>
-  /** m, v and the step count as one safetensors file; exact. */
+  /** m, v and the step count as one safetensors file, with the weights in fp32 where their own file rounds them; exact. */
   saveState(file: string): Promise<void>
   loadState(file: string): Promise<void>
   dispose(): void
@@ -208,7 +219,12 @@ export interface Model {
   /** PEFT adapter directory; refused (E_ADAPTER) when its tensors do not fit this model. */
   loadAdapter(dir: string): Promise<Adapter>
   sampler(options: { maxBatch: number }): Sampler
-  trainer(adapter: Adapter, optimizer: OptimizerOptions): Trainer
+  /**
+   * Begins training of all weights, which are stored as `dtype` (default: as they were). The model is for this training alone from now on: it can be scored, but
+   * not sampled from, nor can adapters of it be trained (E_IN_TRAINING).
+   */
+  weights(options?: { dtype?: StoredType }): Promise<Weights>
+  trainer<T extends Trained>(trained: T, optimizer: OptimizerOptions): Trainer<T>
   /** Log-prob of every loss token, flattened over sequences in order; entropies likewise when asked for. */
   score(request: ScoreRequest): Promise<{ logprobs: Float32Array; entropy?: Float32Array }>
   /** Logits of the last token of each sequence, [sequences, vocab rows]; for checks against other tools. */
@@ -230,6 +246,8 @@ export type PolicyLossRequest = {
 /** What the addon exports. */
 export interface Engine {
   loadModel(dir: string, options: ModelOptions): Promise<Model>
+  /** A model of this config.json with random weights: normal with deviation initializer_range, biases 0, norms 1. */
+  randomModel(config: string, options: ModelOptions & { seed: bigint }): Promise<Model>
   /** Reads any safetensors file: names, shapes, dtypes and values as float64 (integers above 2^53 are refused). Throws E_CHECKPOINT with what is wrong. */
   readSafetensors(file: string): {
     tensors: { name: string; dtype: string; shape: number[]; values: Float64Array }[]

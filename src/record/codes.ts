@@ -48,6 +48,7 @@ export const codes: Record<string, string> = {
   E_ISA: 'CG_ISA names an instruction set that this CPU does not have',
   E_CHECKPOINT: 'a model directory cannot be read',
   E_ADAPTER: 'an adapter does not fit the model',
+  E_IN_TRAINING: 'all weights of a model are being trained, and it was to be sampled from or adapted',
   E_VOCABULARY: 'a token id is outside the vocabulary of the model',
   E_CONTEXT: 'a sequence is longer than the context of the model',
   E_MEMORY: 'not enough memory',

@@ -92,12 +92,12 @@ export async function openSession(plan: SessionPlan): Promise<Session> {
     },
     async commit(version, cursor, complete) {
       if (!held) {
-        const record = await inTemporary(trainer.adapter, complete)
+        const record = await inTemporary(trainer.trained, complete)
         finished(record)
         return record
       }
       const { dir } = held
-      const { staged, sha256 } = await stageVersion(dir, version, trainer.adapter)
+      const { staged, sha256 } = await stageVersion(dir, version, trainer.trained)
       const record = await complete(staged)
       await commitVersion(staged, { run_id: begun.runId, version, sha256 }, { saveState: file => trainer.saveState(file), record, cursor })
       appendStep(dir, record)
@@ -107,7 +107,7 @@ export async function openSession(plan: SessionPlan): Promise<Session> {
     },
     async chosen(which) {
       const version = which === 'best' ? best.version() : undefined
-      if (version === undefined || !held) return { adapter: trainer.adapter, version: newest }
+      if (version === undefined || !held) return { adapter: trainer.trained, version: newest }
       return { adapter: await model.loadAdapter(versionPath(held.dir, version)), version }
     },
     dispose() {

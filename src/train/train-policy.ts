@@ -61,7 +61,7 @@ async function* policySteps(
   begun(session)
   runtime.say(
     `run ${session.runId.slice(0, 12)}: ${options.promptsPerStep} prompts × ${options.samplesPerPrompt} rollouts a step, ` +
-      `${session.trainer.adapter.parameters} parameters on ${model.info.device}${session.committed.length ? `, ${session.committed.length} steps done` : ''}`,
+      `${session.trainer.trained.parameters} parameters on ${model.info.device}${session.committed.length ? `, ${session.committed.length} steps done` : ''}`,
   )
 
   let endsByItself = false

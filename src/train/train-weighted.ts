@@ -119,7 +119,7 @@ async function* weightedSteps(
   })
   begun(session)
   runtime.say(
-    `run ${session.runId.slice(0, 12)}: ${rows} rollouts, ${total} steps of ${options.batchSize}, ${session.trainer.adapter.parameters} parameters on ${model.info.device}` +
+    `run ${session.runId.slice(0, 12)}: ${rows} rollouts, ${total} steps of ${options.batchSize}, ${session.trainer.trained.parameters} parameters on ${model.info.device}` +
       (session.committed.length ? `, ${session.committed.length} steps done` : ''),
   )
   yield* trainLoop(

@@ -51,7 +51,7 @@ function batch(tensors: Tensors, k: number) {
 }
 
 async function compareAdapter(seen: ReturnType<typeof measures>, trainer: Trainer, tensors: Tensors, k: number, scratch: string) {
-  await trainer.adapter.save(scratch)
+  await trainer.trained.save(scratch)
   const after = readTensors(scratch, 'adapter_model.safetensors')
   let squares = 0
   let count = 0

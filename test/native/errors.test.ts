@@ -165,7 +165,7 @@ t.test('optimiser states of another adapter', async t => {
       code: 'E_WRITE',
       message: /dir: its directory is not there/,
     })
-    t.match(await rejection(trainer.adapter.save(join(dir, 'missing'))), { code: 'E_WRITE', message: /its directory is not there/ })
+    t.match(await rejection(trainer.trained.save(join(dir, 'missing'))), { code: 'E_WRITE', message: /its directory is not there/ })
   })
 })
 

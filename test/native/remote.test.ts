@@ -28,7 +28,7 @@ t.test('behind separate, lagging memory a training step and a rollout are the sa
       ),
     )
     await sampler.close()
-    results.push({ stats, generations, bytes: (await adapterBytes(trainer.adapter)).toString('hex'), kind: model.info.logprobKind })
+    results.push({ stats, generations, bytes: (await adapterBytes(trainer.trained)).toString('hex'), kind: model.info.logprobKind })
   }
   t.strictSame(results[1], results[0])
   t.strictSame(results[2], results[0])

@@ -165,14 +165,14 @@ t.test('an adapter that is trained meanwhile is refused, its snapshot is not', a
   const trainer = model.trainer(await model.newAdapter(rank4, 1n), adam)
   const snapshot = await trainer.snapshot()
   await sampling(model, 4, async sampler => {
-    const moving = rejection(sampler.generate(request(prompt, 1, { adapter: trainer.adapter, maxTokens: 30000 })))
+    const moving = rejection(sampler.generate(request(prompt, 1, { adapter: trainer.trained, maxTokens: 30000 })))
     const still = sampler.generate(request(prompt, 2, { adapter: snapshot, maxTokens: 100 }))
     await trainer.train(stepOf(rolloutGroups(1, 2)))
     t.match(await moving, { code: 'E_ADAPTER', message: /snapshot/ })
     const g = await still
     t.strictSame(g.logprobs, await scored(model, prompt, g, snapshot))
-    const after = await sampler.generate(request(prompt, 3, { adapter: trainer.adapter }))
-    t.strictSame(after.logprobs, await scored(model, prompt, after, trainer.adapter), 'nothing of the old version is left in its cache')
+    const after = await sampler.generate(request(prompt, 3, { adapter: trainer.trained }))
+    t.strictSame(after.logprobs, await scored(model, prompt, after, trainer.trained), 'nothing of the old version is left in its cache')
   })
 })
 

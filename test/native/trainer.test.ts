@@ -9,7 +9,7 @@ async function run(model: Model, requests: StepRequest[]) {
   const trainer = model.trainer(await model.newAdapter(rank4, 11n), adam)
   const stats = []
   for (const request of requests) stats.push(await trainer.train(request))
-  return { stats, bytes: await adapterBytes(trainer.adapter), trainer }
+  return { stats, bytes: await adapterBytes(trainer.trained), trainer }
 }
 
 const steps = Array.from({ length: 3 }, (_, k) => stepOf(rolloutGroups(3, 4, 1000 * k)))
@@ -42,7 +42,7 @@ t.test('3 steps, save, load, 3 steps are 6 steps, bit for bit', t =>
     const first = await run(model, all.slice(0, 3))
     const state = join(dir, 'state.safetensors')
     await first.trainer.saveState(state)
-    await first.trainer.adapter.save(dir)
+    await first.trainer.trained.save(dir)
 
     const again = await load()
     const trainer = again.trainer(await again.loadAdapter(dir), adam)
@@ -51,7 +51,7 @@ t.test('3 steps, save, load, 3 steps are 6 steps, bit for bit', t =>
     const stats = []
     for (const request of all.slice(3)) stats.push(await trainer.train(request))
     t.strictSame(stats, whole.stats.slice(3))
-    t.ok((await adapterBytes(trainer.adapter)).equals(whole.bytes))
+    t.ok((await adapterBytes(trainer.trained)).equals(whole.bytes))
   }),
 )
 
@@ -127,24 +127,24 @@ t.test('groups without loss and without advantage', async t => {
 
   const flat = groups.map(g => ({ ...g, sequences: g.sequences.map(s => ({ ...s, advantages: Float32Array.of(0, 0) })) }))
   const trainer = model.trainer(await model.newAdapter(rank4, 11n), { ...adam, weightDecay: 0 })
-  const start = await adapterBytes(trainer.adapter)
+  const start = await adapterBytes(trainer.trained)
   const stats = await trainer.train(stepOf(flat, { ...grpo, kl: 0 } as typeof grpo))
   t.match(stats, { loss: 0, gradNorm: 0, skipped: false })
   t.equal(trainer.step, 1, 'a step in which nothing has an advantage is one')
-  t.ok((await adapterBytes(trainer.adapter)).equals(start))
+  t.ok((await adapterBytes(trainer.trained)).equals(start))
 })
 
 t.test('NaN and infinity skip the step', async t => {
   const model = await load()
   const trainer = model.trainer(await model.newAdapter(rank4, 11n), adam)
-  const start = await adapterBytes(trainer.adapter)
+  const start = await adapterBytes(trainer.trained)
   for (const value of [Number.NaN, Number.POSITIVE_INFINITY, 3e38]) {
     const request = stepOf(rolloutGroups(2, 2))
     request.groups[1]!.sequences[0]!.advantages = Float32Array.of(value, 1)
     t.match(await trainer.train(request), { skipped: true }, `advantage ${value}`)
   }
   t.equal(trainer.step, 0)
-  t.ok((await adapterBytes(trainer.adapter)).equals(start))
+  t.ok((await adapterBytes(trainer.trained)).equals(start))
   t.match(await trainer.train(stepOf(rolloutGroups(2, 2))), { skipped: false })
 })
 
@@ -152,9 +152,9 @@ t.test('evaluation changes nothing', async t => {
   const model = await load()
   const trainer = model.trainer(await model.newAdapter(rank4, 11n), adam)
   const request = stepOf(rolloutGroups(2, 2))
-  const start = await adapterBytes(trainer.adapter)
+  const start = await adapterBytes(trainer.trained)
   const seen = await trainer.evaluate(request)
-  t.ok((await adapterBytes(trainer.adapter)).equals(start))
+  t.ok((await adapterBytes(trainer.trained)).equals(start))
   t.equal(seen.loss, (await trainer.train(request)).loss)
   t.not((await trainer.evaluate(request)).loss, seen.loss)
 })
@@ -162,13 +162,13 @@ t.test('evaluation changes nothing', async t => {
 t.test('an abort between passes leaves the adapter as it was', async t => {
   const model = await load()
   const trainer = model.trainer(await model.newAdapter(rank4, 11n), adam)
-  const start = await adapterBytes(trainer.adapter)
+  const start = await adapterBytes(trainer.trained)
   const stop = new AbortController()
   const doomed = rejection(trainer.train({ ...stepOf(rolloutGroups(40, 4)), maxRowsPerPass: 1 }, stop.signal))
   setTimeout(() => stop.abort(), 20)
   t.match(await doomed, { code: 'E_CANCELLED' })
   t.equal(trainer.step, 0)
-  t.ok((await adapterBytes(trainer.adapter)).equals(start))
+  t.ok((await adapterBytes(trainer.trained)).equals(start))
 })
 
 t.test('a new adapter begins as PEFT begins one, and depends on its seed alone', async t => {
