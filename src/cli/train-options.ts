@@ -1,3 +1,4 @@
+import type { StoredType } from '../engine/types.js'
 import { recipes } from '../train/recipes.js'
 import type { Method } from '../train/settings.js'
 import { option } from './options.js'
@@ -66,6 +67,34 @@ export const weightedOptions = {
     { min: 0.01, metavar: 'T' },
   ),
   prompt: option.choice(['full', 'brief'], undefined, 'opening of text-only rollouts; default: what the model’s cg.json says', {}),
+}
+
+/** Of `sft`: training of all weights. */
+export const wholeOptions = {
+  full: option.flag('train all weights of the model; --out and versions are checkpoints then'),
+  init: option.choice<'random', undefined>(
+    ['random'],
+    undefined,
+    'with --full: begin with random weights of the seed (normal, 0.02; norms 1)',
+    {
+      metavar: 'random',
+    },
+  ),
+  modelConfig: option.string(
+    undefined,
+    'with --init random: the config.json of the new model; default that of --model, which has the tokenizer',
+    {
+      metavar: 'FILE',
+    },
+  ),
+  saveDtype: option.choice<StoredType, undefined>(
+    ['fp32', 'bf16', 'fp16'],
+    undefined,
+    'with --full: what checkpoints are stored as; default as they were',
+    {
+      metavar: 'TYPE',
+    },
+  ),
 }
 
 /** Recipes that say something about a method. */

@@ -5,9 +5,9 @@ import sft from './train-sft.js'
 
 export default commandGroup({
   name: 'cg-train',
-  about: 'train a LoRA adapter of a search agent from rollouts',
+  about: 'train a search agent from rollouts: a LoRA adapter, or all of a model',
   notes: [
-    'Writes one `step` record for each optimiser step. A run directory (--publish) makes every step a version that survives any crash; --out gets the adapter in the end.',
+    'Writes one `step` record for each optimiser step. A run directory (--publish) makes every step a version that survives any crash; --out gets the adapter in the end (with sft --full the model).',
   ],
   subcommands: { sft, awr, grpo },
   examples: [

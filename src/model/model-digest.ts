@@ -9,15 +9,26 @@ import { FatalError } from '../record/fault.js'
 const modelFiles =
   /^(config|generation_config|tokenizer|tokenizer_config|cg)\.json$|^chat_template\.jinja$|\.safetensors$|\.safetensors\.index\.json$/
 const adapterFiles = /^adapter_(config\.json|model\.safetensors)$/
+/** Of a version of a training run: what training goes on with, no part of what it has made. */
+const optimizerFile = 'optimizer.safetensors'
+
+/** Is this the name of a file of a PEFT adapter directory? */
+export function adapterFile(name: string): boolean {
+  return adapterFiles.test(name)
+}
 
 /** sha256 of what decides a model's answers: canonical JSON [[name, sha256]…] of weights, configuration, tokenizer and template in a checkpoint directory. */
 export function modelDigest(dir: string): Promise<string> {
-  return contentDigest(dir, name => modelFiles.test(name) && !adapterFiles.test(name), 'a model (config.json and *.safetensors)')
+  return contentDigest(
+    dir,
+    name => modelFiles.test(name) && !adapterFiles.test(name) && name !== optimizerFile,
+    'a model (config.json and *.safetensors)',
+  )
 }
 
 /** sha256 of a PEFT adapter directory: adapter_config.json and adapter_model.safetensors. */
 export function adapterDigest(dir: string): Promise<string> {
-  return contentDigest(dir, name => adapterFiles.test(name), 'an adapter (adapter_config.json and adapter_model.safetensors)')
+  return contentDigest(dir, adapterFile, 'an adapter (adapter_config.json and adapter_model.safetensors)')
 }
 
 type Stamp = [name: string, size: string, mtimeNs: string]

@@ -6,7 +6,7 @@ import { z } from 'zod'
  *
  *     DIR/run.json        what the run is; there before anything else
  *     DIR/trainer.json    the trainer's heartbeat, rewritten every 5 s
- *     DIR/v000124/        policy version 124: a PEFT adapter directory with policy.json, step.json and optimizer.safetensors beside it
+ *     DIR/v000124/        policy version 124: a PEFT adapter directory (with --full a checkpoint) with policy.json, step.json and optimizer.safetensors beside it
  *     DIR/steps.ndjson    every committed `step` record, in order
  */
 
@@ -17,9 +17,9 @@ export const runFile = z.looseObject({
   /** sha256 of canonical JSON {model_sha256, start_adapter_sha256, options, seed}: no clock, host or path. */
   run_id: digest,
   method: z.enum(['sft', 'awr', 'grpo']),
-  /** `modelDigest` of the base model. */
+  /** `modelDigest` of the base model; of one that began with random weights, what is said of its other files. */
   model_sha256: digest,
-  /** `adapterDigest` of version 0. */
+  /** `adapterDigest` of version 0, or `modelDigest` where whole models are trained. */
   start_adapter_sha256: digest,
   prompts_per_step: z.number().int().positive(),
   samples_per_prompt: z.number().int().positive(),
@@ -35,7 +35,7 @@ export const runFile = z.looseObject({
 export const policyFile = z.looseObject({
   run_id: digest,
   version: count,
-  /** `adapterDigest` of the version's adapter. */
+  /** `adapterDigest` of the version's adapter, or `modelDigest` of its model. */
   sha256: digest,
 })
 

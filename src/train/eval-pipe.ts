@@ -7,8 +7,8 @@ import { leashed } from '../repo/leash.js'
 import type { Figure } from './best.js'
 
 export type EvalPlan = {
-  /** Checkpoint directory of the base model. */
-  model: string
+  /** What `cg-rollout --policy` calls a version in a directory. */
+  policy(dir: string): string
   /** Instances with `target` and `worktree`. */
   file: string
   /** Rollouts an instance: 1 is greedy, more are sampled at temperature 1. */
@@ -44,8 +44,8 @@ export function conductArguments(runs: readonly Run[]): string[] {
  * interrupt ends the training after this step, and the step's figure belongs to it. They end with this process, however it ends. Throws FatalError E_EVAL,
  * with what the stage said, when one of them fails or nothing could be scored.
  */
-export async function evaluateInstances(plan: EvalPlan, adapterDir: string, runs: readonly Run[]): Promise<Figure> {
-  const { model, file, samples, seed, threads, device, dtype } = plan
+export async function evaluateInstances(plan: EvalPlan, versionDir: string, runs: readonly Run[]): Promise<Figure> {
+  const { file, samples, seed, threads, device, dtype } = plan
   const sampling = samples === 1 ? ['--greedy'] : ['--temperature', '1']
   const drawn = [
     ...sampling,
@@ -61,7 +61,7 @@ export async function evaluateInstances(plan: EvalPlan, adapterDir: string, runs
     dtype,
   ]
   const stages: [string, string[]][] = [
-    ['cg-rollout', ['--policy', `native:${model}@${adapterDir}`, ...conductArguments(runs), ...drawn, '-q', file]],
+    ['cg-rollout', ['--policy', plan.policy(versionDir), ...conductArguments(runs), ...drawn, '-q', file]],
     ['cg-reward', ['-q']],
     ['cg-eval', ['score', '-q']],
   ]

@@ -12,8 +12,8 @@ import type { CommonOptions } from './settings.js'
 import { createTokenise } from './tokenise.js'
 import { type RowPlan, weightedRow } from './weighted-batch.js'
 
-/** Measures the version in training; `adapterDir` is where its adapter lies. */
-export type Measure = (session: Session, adapterDir: string) => Promise<Figure>
+/** Measures the version in training; `versionDir` is where its files lie. */
+export type Measure = (session: Session, versionDir: string) => Promise<Figure>
 
 /**
  * Makes the measure of `--eval-file`, which is read and checked now, before anything is trained: rollouts give their mean loss, instances a mean F0.5 of
@@ -24,10 +24,17 @@ export type Measure = (session: Session, adapterDir: string) => Promise<Figure>
 export async function createMeasure(
   file: string,
   options: Pick<CommonOptions, 'evalSamples' | 'threads' | 'device' | 'dtype'>,
-  { modelDir, limits, maxRowsPerPass }: Pick<Prepared, 'modelDir' | 'limits' | 'maxRowsPerPass'>,
+  { modelDir, product, limits, maxRowsPerPass }: Pick<Prepared, 'modelDir' | 'product' | 'limits' | 'maxRowsPerPass'>,
   { seed, upstream }: Pick<Runtime, 'seed' | 'upstream'>,
 ): Promise<Measure> {
-  const rows: RowPlan = { limits, weighted: false, minReward: undefined, temperature: 1, tokenise: createTokenise(modelDir, undefined) }
+  const rows: RowPlan = {
+    limits,
+    weighted: false,
+    minReward: undefined,
+    temperature: 1,
+    contextWeight: 0,
+    tokenise: createTokenise(modelDir, undefined),
+  }
   const groups: TrainGroup[] = []
   let instances = 0
   for await (const item of readRecords(file, ['rollout', 'instance'])) {
@@ -42,14 +49,14 @@ export async function createMeasure(
   if (instances > 0) {
     const plan = {
       file,
-      model: modelDir,
+      policy: product.policy,
       samples: options.evalSamples,
       threads: options.threads,
       device: options.device,
       dtype: options.dtype,
       seed,
     }
-    return (_, adapterDir) => evaluateInstances(plan, adapterDir, upstream())
+    return (_, versionDir) => evaluateInstances(plan, versionDir, upstream())
   }
   if (groups.length === 0) throw new FatalError('E_EVAL', `${file} has neither instances nor rollouts to learn from: nothing to measure on`)
 

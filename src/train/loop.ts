@@ -43,7 +43,7 @@ export type LoopPlan = {
   steps: number | undefined
   /** After the last step the input is read to its end: the stage before ends by itself. */
   drain(): boolean
-  evaluation: { every: number; measure(adapterDir: string): Promise<Figure> } | undefined
+  evaluation: { every: number; measure(versionDir: string): Promise<Figure> } | undefined
   heartbeat: Heartbeat | undefined
   /** Steps that are read while one trains. */
   readAhead: number
@@ -99,7 +99,7 @@ export async function* trainLoop(
       runtime.progress(done, plan.steps, progressWords(record))
       yield record
       skipped = stats.skipped ? skipped + 1 : 0
-      if (stats.skipped) runtime.warn(`step ${next.step}: NaN or infinity in its loss or gradient: skipped, the adapter stays as it was`)
+      if (stats.skipped) runtime.warn(`step ${next.step}: NaN or infinity in its loss or gradient: skipped, nothing was changed`)
       if (skipped >= patience) throw notANumber()
       if (runtime.signal.aborted) return
       heartbeat?.state('waiting')
@@ -137,9 +137,9 @@ async function trainOne(
   const trained = seconds(began)
   const { evaluation } = plan
   const due = evaluation && ((next.step + 1) % evaluation.every === 0 || next.step + 1 === plan.steps)
-  const record = await session.commit(next.step + 1, { steps: next.step + 1, rows, digest: next.digest }, async adapterDir => {
+  const record = await session.commit(next.step + 1, { steps: next.step + 1, rows, digest: next.digest }, async versionDir => {
     const evalBegan = performance.now()
-    const figure = due ? await evaluation.measure(adapterDir) : undefined
+    const figure = due ? await evaluation.measure(versionDir) : undefined
     const timing = { train_s: trained, wait_s: waited, ...(due ? { eval_s: seconds(evalBegan) } : {}) }
     return stepRecord({ step: next.step, stats, lr, digest: next.digest, facts, compared, figure, timing })
   })

@@ -10,16 +10,17 @@ const passBudget = 2 * 2 ** 30
 const tiers: Keep[] = ['everything', 'all-but-mlp', 'layer-inputs']
 
 export type MemoryEstimate = {
-  /** Bytes. Frozen weights, widened to fp32. */
+  /** Bytes. The weights that the engine computes with, widened to fp32. */
   weights: number
-  /** LoRA factors, their gradient's partial sums, Adam's m and v. */
-  adapter: number
+  /** What is trained (LoRA factors, or fp32 copies of all weights), its gradient's partial sums, Adam's m and v. */
+  trained: number
   /** What forward keeps and backward needs beside it, for one pass of `rows` rows, logits included. */
   activations: number
   /** What is kept of them between the two. */
   keep: Keep
   total: number
-  adapterParameters: number
+  trainedParameters: number
+  whole: boolean
 }
 
 /** Logits that the head computes at once, in rows: 64 of a large vocabulary, more of a small one. */
@@ -28,38 +29,45 @@ const headRows = (rows: number, vocab: number) => Math.min(rows, Math.max(64, Ma
 /**
  * What one training step holds in memory, in bytes, all in fp32. The engine plans the same sum before it runs a pass, and keeps as much as fits `budget`.
  *
+ * @param lora undefined: all weights are trained
  * @param rows token rows of one pass; every one may carry loss
  * @param groups of a step: their gradients are summed in a binary tree, log2 G + 1 partial sums alive
  * @param budget bytes of a pass's activations
  */
-export function estimateMemory(shape: ModelShape, lora: LoraConfig, rows: number, groups: number, budget: number): MemoryEstimate {
-  const adapterParameters = loraParameters(shape, lora)
+export function estimateMemory(
+  shape: ModelShape,
+  lora: LoraConfig | undefined,
+  rows: number,
+  groups: number,
+  budget: number,
+): MemoryEstimate {
+  const trainedParameters = lora ? loraParameters(shape, lora) : parameters(shape)
   const partialSums = Math.ceil(Math.log2(Math.max(1, groups))) + 1
   const weights = float * parameters(shape)
-  const adapter = float * adapterParameters * (3 + partialSums)
+  const trained = float * trainedParameters * (3 + partialSums)
   const keep = tiers.find(tier => passBytes(shape, lora, rows, rows, tier) <= budget) ?? 'layer-inputs'
   const activations = passBytes(shape, lora, rows, rows, keep)
-  return { weights, adapter, activations, keep, total: weights + adapter + activations, adapterParameters }
+  return { weights, trained, activations, keep, total: weights + trained + activations, trainedParameters, whole: !lora }
 }
 
 /** Bytes of one pass of `rows` token rows, `lossRows` of which predict loss tokens. */
-export function passBytes(shape: ModelShape, lora: LoraConfig, rows: number, lossRows: number, keep: Keep): number {
+export function passBytes(shape: ModelShape, lora: LoraConfig | undefined, rows: number, lossRows: number, keep: Keep): number {
   const logits = 2 * headRows(lossRows, shape.vocab) * shape.vocab
   return float * (rows * rowFloats(shape, lora, keep) + lossRows * (4 * shape.hidden + 7) + logits)
 }
 
 /** Rows of one pass when nothing is said: what fits 2 GiB, in multiples of 64, at least a whole context of the model or 1,024. */
-export function defaultRowsPerPass(shape: ModelShape, lora: LoraConfig): number {
+export function defaultRowsPerPass(shape: ModelShape, lora: LoraConfig | undefined): number {
   const fitting = Math.floor(passBudget / (float * rowFloats(shape, lora, 'everything')) / 64) * 64
   return Math.max(fitting, Math.min(shape.maxPositions, 1024))
 }
 
 /** The estimate in words, for --dry-run. */
-export function memoryLines({ weights, adapter, activations, keep, total, adapterParameters }: MemoryEstimate, rows: number): string[] {
+export function memoryLines({ weights, trained, activations, keep, total, trainedParameters, whole }: MemoryEstimate, rows: number): string[] {
   return [
     `memory: at most about ${size(total)}`,
-    `  frozen weights, fp32: ${size(weights)}`,
-    `  adapter of ${adapterParameters.toLocaleString('en')} parameters, with gradients and Adam's m and v: ${size(adapter)}`,
+    `  ${whole ? '' : 'frozen '}weights, fp32: ${size(weights)}`,
+    `  ${whole ? 'fp32 values' : 'adapter'} of ${trainedParameters.toLocaleString('en')} parameters, with gradients and Adam's m and v: ${size(trained)}`,
     `  a pass of up to ${rows} token rows: ${size(activations)}, ${kept[keep]}`,
   ]
 }
@@ -71,20 +79,21 @@ const kept: Record<Keep, string> = {
 }
 
 /** Values that a token row keeps: per layer what backward reads, once what is made again in every layer, what backward writes, and the batch's lists. */
-function rowFloats(s: ModelShape, lora: LoraConfig, keep: Keep): number {
+function rowFloats(s: ModelShape, lora: LoraConfig | undefined, keep: Keep): number {
   const q = s.heads * s.headDim
   const kv = s.kvHeads * s.headDim
+  const rank = lora?.rank ?? 0
   const norms = s.qkNorm ? q + kv + s.heads + s.kvHeads : 0
   const input = s.hidden
-  const attention = s.hidden + 2 + 2 * q + 2 * kv + s.heads + norms + lora.targets.length * lora.rank
+  const attention = s.hidden + 2 + 2 * q + 2 * kv + s.heads + norms + (lora?.targets.length ?? 0) * rank
   const mlp = 2 * s.intermediate
   const layers = {
     everything: s.layers * (input + attention + mlp),
     'all-but-mlp': s.layers * (input + attention) + mlp,
-    'layer-inputs': s.layers * (input + lora.rank) + attention + mlp,
+    'layer-inputs': s.layers * (input + rank) + attention + mlp,
   }[keep]
   const forward = 2 * s.hidden + s.intermediate
-  const backward = 2 * s.hidden + 2 * q + 2 * kv + (s.qkNorm ? q + kv : 0) + 3 * s.intermediate + lora.rank + s.heads
+  const backward = 2 * s.hidden + 2 * q + 2 * kv + (s.qkNorm ? q + kv : 0) + 3 * s.intermediate + (lora ? rank : 1) + s.heads
   const lists = 6
   return layers + forward + backward + lists
 }

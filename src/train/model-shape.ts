@@ -9,9 +9,9 @@ export type ModelShape = Pick<
   'layers' | 'hidden' | 'heads' | 'kvHeads' | 'headDim' | 'intermediate' | 'vocab' | 'tied' | 'maxPositions'
 > & { qkNorm: boolean }
 
-/** Reads a checkpoint's config.json (Hugging Face; Qwen3, Qwen2, Llama), without loading a weight. Throws FatalError E_CHECKPOINT that names what is missing. */
-export function readModelShape(dir: string): ModelShape {
-  const file = join(dir, 'config.json')
+/** Reads a checkpoint's config.json (Hugging Face; Qwen3, Qwen2, Llama), of a directory or by its own name, without loading a weight. Throws FatalError E_CHECKPOINT that names what is missing. */
+export function readModelShape(place: string): ModelShape {
+  const file = place.endsWith('.json') ? place : join(place, 'config.json')
   let config: Record<string, unknown>
   try {
     config = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>

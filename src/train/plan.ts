@@ -13,10 +13,12 @@ import { checkOptions, type Method, type PolicyOptions, type WeightedOptions } f
  */
 export function planLines(method: Method, options: WeightedOptions | PolicyOptions, given: (option: string) => boolean): string[] {
   checkOptions(options)
-  const shape = readModelShape(modelDirectory(options.model))
-  const lora = startingShape(options, given)
-  const rows = options.maxRowsPerPass ?? defaultRowsPerPass(shape, lora)
   const onPolicy = 'promptsPerStep' in options
+  const full = !onPolicy && options.full
+  const dir = modelDirectory(options.model)
+  const shape = readModelShape((!onPolicy && options.modelConfig) || dir)
+  const lora = full ? undefined : startingShape(options, given)
+  const rows = options.maxRowsPerPass ?? defaultRowsPerPass(shape, lora)
   const epochs = onPolicy ? undefined : options.epochs
   // with epochs the number of steps is known when the input has been read
   if (needsTotal(options) && epochs === undefined && onPolicy) createSchedule(options, options.steps, '--steps')
@@ -33,9 +35,11 @@ export function planLines(method: Method, options: WeightedOptions | PolicyOptio
     `${method}: ${onPolicy ? `${options.promptsPerStep} prompts × ${options.samplesPerPrompt} rollouts, lag ${options.lag}` : `${options.batchSize} rollouts`} a step; ${length}`,
     `lr ${options.lr}, ${options.schedule}, warm-up ${options.warmup}; AdamW ${options.beta1}/${options.beta2}, weight decay ${options.weightDecay}, clip ${options.clip}`,
     ...(onPolicy ? [lossLine(options)] : []),
-    `adapter: rank ${lora.rank}, alpha ${lora.alpha}, ${lora.targets.join(', ')}${options.initAdapter ? `, from ${options.initAdapter}` : ', fresh'}`,
+    lora
+      ? `adapter: rank ${lora.rank}, alpha ${lora.alpha}, ${lora.targets.join(', ')}${options.initAdapter ? `, from ${options.initAdapter}` : ', fresh'}`
+      : `all weights, from ${!onPolicy && options.init === 'random' ? 'random ones' : dir}, stored as ${(!onPolicy && options.saveDtype) || 'they were'}`,
     ...memoryLines(estimateMemory(shape, lora, rows, groups, memoryBudget(options.memory)), rows),
-    `versions: ${options.publish ?? 'not kept'}; adapter: ${options.out ?? 'only among the versions'}`,
+    `versions: ${options.publish ?? 'not kept'}; ${lora ? 'adapter' : 'model'}: ${options.out ?? 'only among the versions'}`,
   ]
 }
 

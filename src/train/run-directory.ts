@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import type { Adapter, Model } from '../engine/types.js'
+import type { Trained } from '../engine/types.js'
 import { FatalError, UsageError } from '../record/fault.js'
 import { makeDirectory } from '../record/make-directory.js'
 import { type RunFile, runFile, versionName } from '../record/run-directory.js'
@@ -10,6 +10,7 @@ import { writing } from '../record/write-failure.js'
 import { sync, syncDirectory, writeDurably } from './durable.js'
 import { type Heartbeat, startHeartbeat } from './heartbeat.js'
 import { lockRunDirectory } from './lock.js'
+import { ownsAdapterFile, type Product } from './product.js'
 import { readJson } from './read-json.js'
 import { refuseOtherOptions, runId } from './run-identity.js'
 import { committedSteps } from './step-log.js'
@@ -42,7 +43,7 @@ export function holdRunDirectory(dir: string, resume: boolean): HeldDirectory {
   }
 }
 
-/** What run.json is to say, but for what only the start adapter tells. */
+/** What run.json is to say, but for what only the start tells. */
 export type RunWish = {
   method: RunFile['method']
   model_sha256: string
@@ -58,7 +59,7 @@ export type RunWish = {
 export type RunStart = {
   runId: string
   /** To train: that of the newest version. */
-  adapter: Adapter
+  trained: Trained
   /** The optimiser's state to load; none at version 0. */
   optimizer: string | undefined
   /** `step` records of the versions that stand already. */
@@ -70,10 +71,10 @@ export type RunStart = {
 /**
  * Begins the run in a held directory, or goes on with it: run.json, version 0, the newest version.
  *
- * `wanted` is what run.json would say; `start` makes the start adapter, the same each time. Throws UsageError that names a deciding option that differs from
+ * `wanted` is what run.json would say. Throws UsageError that names a deciding option that differs from
  * those of the run (`steps` may change where nothing depends on it), FatalError E_RUN for a damaged directory.
  */
-export async function beginOrResume(dir: string, model: Model, wanted: RunWish, start: () => Promise<Adapter>): Promise<RunStart> {
+export async function beginOrResume(dir: string, product: Product, wanted: RunWish): Promise<RunStart> {
   const file = join(dir, 'run.json')
   const stored = existsSync(file) ? readJson(file, runFile) : undefined
   if (stored) {
@@ -82,7 +83,8 @@ export async function beginOrResume(dir: string, model: Model, wanted: RunWish, 
       throw new UsageError(`--model has other weights than this run was begun with: give the same model, or another directory`)
   }
   const newest = versionsIn(dir).at(-1)
-  if (newest === undefined) await makeVersion0(dir, wanted, start, stored)
+  let made: Trained | undefined
+  if (newest === undefined) made = await makeVersion0(dir, wanted, product, stored)
   else if (stored === undefined) throw new FatalError('E_RUN', `${dir} has versions and no run.json: start again in another directory`)
   else if (stored.steps !== wanted.steps) writeDurably(file, `${JSON.stringify({ ...stored, steps: wanted.steps })}\n`)
 
@@ -91,33 +93,32 @@ export async function beginOrResume(dir: string, model: Model, wanted: RunWish, 
   const { path, optimizer, cursor } = readVersion(dir, newest ?? 0)
   if (newest !== undefined && newest > 0 && !existsSync(optimizer))
     throw new FatalError('E_RUN', `${optimizer} is gone, so the run cannot go on: start again in another directory`)
-  const adapter = await model.loadAdapter(path)
-  return { runId: run.run_id, adapter, optimizer: newest ? optimizer : undefined, committed, rows: cursor?.rows ?? 0 }
+  const trained = made ?? (await product.load(path))
+  return { runId: run.run_id, trained, optimizer: newest ? optimizer : undefined, committed, rows: cursor?.rows ?? 0 }
 }
 
 /** run.json stands before version 0 does: a crash between the two is mended by making version 0 again. */
-async function makeVersion0(dir: string, wanted: RunWish, start: () => Promise<Adapter>, stored: RunFile | undefined): Promise<void> {
-  const adapter = await start()
-  const { staged, sha256 } = await stageVersion(dir, 0, adapter)
-  adapter.dispose()
+async function makeVersion0(dir: string, wanted: RunWish, product: Product, stored: RunFile | undefined): Promise<Trained> {
+  const trained = await product.start()
+  const { staged, sha256 } = await stageVersion(dir, 0, product, trained)
   const named = { ...wanted, start_adapter_sha256: sha256 }
   const run = { run_id: runId(named), ...named }
-  if (stored && stored.run_id !== run.run_id)
-    throw new FatalError('E_RUN', `${dir}/run.json is of another start adapter: name another directory`)
+  if (stored && stored.run_id !== run.run_id) throw new FatalError('E_RUN', `${dir}/run.json begins otherwise: name another directory`)
   writeDurably(join(dir, 'run.json'), `${JSON.stringify(run)}\n`)
   await commitVersion(staged, { run_id: run.run_id, version: 0, sha256 })
+  return trained
 }
 
 /**
- * Puts an adapter at `out`, whole or not at all. One that stands there is moved aside until the new one stands, and comes back if it does not; after a crash
- * between the two, `checkOut` of the next run brings it back.
+ * Puts an adapter or a model at `out`, whole or not at all; `save` writes its files. One that stands there is moved aside until the new one stands, and comes back
+ * if it does not; after a crash between the two, `checkOut` of the next run brings it back.
  */
-export async function placeAdapter(out: string, adapter: Adapter): Promise<void> {
+export async function placeOut(out: string, save: (dir: string) => Promise<void>): Promise<void> {
   const { fresh, replaced } = besides(out)
   try {
     writing(fresh, () => rmSync(fresh, { recursive: true, force: true }))
     makeDirectory(fresh)
-    await adapter.save(fresh)
+    await save(fresh)
     syncDirectory(fresh)
     writing(out, () => exchange(fresh, out, replaced))
   } catch (error) {
@@ -144,15 +145,15 @@ function besides(out: string): { fresh: string; replaced: string } {
   return { fresh: `${name}.unfinished`, replaced: `${name}.replaced` }
 }
 
-/** Throws UsageError when `out` holds something that is no adapter: it would be lost at the end. An adapter that a crash left aside is put back first. */
-export function checkOut(out: string): void {
+/** Throws UsageError when `out` holds something that is none of `owns`' files: it would be lost at the end. What a crash left aside is put back first. */
+export function checkOut(out: string, owns: (name: string) => boolean = ownsAdapterFile): void {
   const { replaced } = besides(out)
   if (!existsSync(out) && existsSync(replaced)) writing(out, () => renameSync(replaced, out))
   if (!existsSync(out)) return
   refuseFile('--out', out)
-  const names = readdirSync(out)
-  const foreign = names.filter(name => !/^adapter_(config\.json|model\.safetensors)$|^README\.md$/.test(name))
-  if (foreign.length > 0) throw new UsageError(`--out ${out} holds ${foreign[0]}: name a new directory, or one with an adapter to replace`)
+  const foreign = readdirSync(out).find(name => !owns(name))
+  const what = owns === ownsAdapterFile ? 'an adapter' : 'a model'
+  if (foreign !== undefined) throw new UsageError(`--out ${out} holds ${foreign}: name a new directory, or one with ${what} to replace`)
 }
 
 function refuseFile(flag: string, path: string): void {

@@ -20,10 +20,10 @@ export function decidingOptions(
   const { rank, alpha, targets } = loraConfig(o)
   const common = {
     method,
-    'init-adapter': facts.initAdapterSha256,
+    ...(o.full ? { full: true, init: o.init ?? null, 'save-dtype': o.saveDtype ?? null } : { 'init-adapter': facts.initAdapterSha256 }),
     'logprob-kind': facts.logprobKind,
     // the adapter that training starts from brings its own
-    ...(facts.initAdapterSha256 === null ? { 'lora-rank': rank, 'lora-alpha': alpha, 'lora-targets': targets } : {}),
+    ...(facts.initAdapterSha256 === null && !o.full ? { 'lora-rank': rank, 'lora-alpha': alpha, 'lora-targets': targets } : {}),
     lr: o.lr,
     schedule: o.schedule,
     warmup: o.warmup,
@@ -42,6 +42,7 @@ export function decidingOptions(
       'batch-size': o.batchSize,
       'min-reward': o.minReward ?? null,
       temperature: o.temperature,
+      ...(o.contextWeight ? { 'context-weight': o.contextWeight } : {}),
     }
   return {
     ...common,

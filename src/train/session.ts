@@ -1,13 +1,13 @@
-import { mkdtempSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Adapter, Engine, LoraConfig, Model, OptimizerOptions, Trainer } from '../engine/types.js'
-import { adapterDigest } from '../model/model-digest.js'
+import type { Adapter, Engine, Model, OptimizerOptions, Trained, Trainer } from '../engine/types.js'
 import type { PolicyIdentity, Step } from '../record/schema.js'
 import { discardTemporary } from '../record/temporary.js'
 import { writing } from '../record/write-failure.js'
 import { createAdapterShelf } from './adapter-shelf.js'
 import { followBest } from './best.js'
+import type { Product } from './product.js'
 import type { HeldDirectory, RunStart, RunWish } from './run-directory.js'
 import { beginOrResume, versionPath } from './run-directory.js'
 import { runId } from './run-identity.js'
@@ -19,7 +19,7 @@ export type Session = {
   engine: Engine
   model: Model
   modelSha256: string
-  trainer: Trainer
+  trainer: Trainer<Trained>
   runId: string
   /** Reference policy of the KL term; null is the base model. */
   reference: Adapter | null
@@ -27,38 +27,36 @@ export type Session = {
   committed: Step[]
   /** Rollouts that they were made from. */
   committedRows: number
-  /** The adapter of a policy that this run has made, or started from; null is the base model, undefined: not here. */
+  /** The adapter of a policy that an adapter's run has made, or started from; null is the base model, undefined: not here. */
   adapterOf(policy: PolicyIdentity): Promise<Adapter | null | undefined>
   /**
-   * Makes the version of a finished step. `complete` gives the step's record, told where the new adapter already lies, unpublished (a PEFT directory).
+   * Makes the version of a finished step. `complete` gives the step's record, told where the new version already lies, unpublished.
    * Returns the record.
    */
-  commit(version: number, cursor: Cursor, complete: (adapterDir: string) => Promise<Step>): Promise<Step>
-  /** The adapter to hand out: the newest, or the version with the best figure. */
-  chosen(which: 'last' | 'best'): Promise<{ adapter: Adapter; version: number | undefined }>
+  commit(version: number, cursor: Cursor, complete: (versionDir: string) => Promise<Step>): Promise<Step>
+  /** What to hand out, the newest or the version with the best figure: `save` writes its files into an existing directory. */
+  chosen(which: 'last' | 'best'): { save(dir: string): Promise<void>; version: number | undefined }
   dispose(): void
 }
 
 export type SessionPlan = {
   engine: Engine
   model: Model
-  /** Undefined: nothing is kept but the last adapter. */
+  product: Product
+  /** Undefined: nothing is kept but the last version. */
   held: HeldDirectory | undefined
   wish: RunWish
-  lora: LoraConfig
   initAdapter: string | undefined
   optimizer: OptimizerOptions
-  seed: bigint
   klReference: 'base' | 'start' | undefined
   keep: number
 }
 
 /** Begins a run, or goes on with the one in the held directory. Throws as `beginOrResume` does, and EngineError E_ADAPTER for a start adapter that does not fit. */
 export async function openSession(plan: SessionPlan): Promise<Session> {
-  const { engine, model, held, wish, initAdapter } = plan
-  const start = () => (initAdapter === undefined ? model.newAdapter(plan.lora, plan.seed) : model.loadAdapter(initAdapter))
-  const begun = held ? await beginOrResume(held.dir, model, wish, start) : await beginUnkept(wish, start)
-  const trainer = model.trainer(begun.adapter, plan.optimizer)
+  const { engine, model, product, held, wish, initAdapter } = plan
+  const begun = held ? await beginOrResume(held.dir, product, wish) : await beginUnkept(wish, product)
+  const trainer = model.trainer(begun.trained, plan.optimizer)
   if (begun.optimizer) await trainer.loadState(begun.optimizer)
 
   // a fresh adapter is the base model: B = 0
@@ -92,12 +90,12 @@ export async function openSession(plan: SessionPlan): Promise<Session> {
     },
     async commit(version, cursor, complete) {
       if (!held) {
-        const record = await inTemporary(trainer.trained, complete)
+        const record = await inTemporary(product, trainer.trained, complete)
         finished(record)
         return record
       }
       const { dir } = held
-      const { staged, sha256 } = await stageVersion(dir, version, trainer.trained)
+      const { staged, sha256 } = await stageVersion(dir, version, product, trainer.trained)
       const record = await complete(staged)
       await commitVersion(staged, { run_id: begun.runId, version, sha256 }, { saveState: file => trainer.saveState(file), record, cursor })
       appendStep(dir, record)
@@ -105,10 +103,11 @@ export async function openSession(plan: SessionPlan): Promise<Session> {
       pruneVersions(dir, { lag: wish.lag, keep: plan.keep, best: best.version(), start: fromStart })
       return record
     },
-    async chosen(which) {
+    chosen(which) {
       const version = which === 'best' ? best.version() : undefined
-      if (version === undefined || !held) return { adapter: trainer.trained, version: newest }
-      return { adapter: await model.loadAdapter(versionPath(held.dir, version)), version }
+      if (version === undefined || !held) return { save: dir => product.save(trainer.trained, dir), version: newest }
+      const from = versionPath(held.dir, version)
+      return { save: async dir => copyOwned(product, from, dir), version }
     },
     dispose() {
       trainer.dispose()
@@ -119,19 +118,24 @@ export async function openSession(plan: SessionPlan): Promise<Session> {
   }
 }
 
-/** A run of which only the last adapter is kept, under --out. */
-async function beginUnkept(wish: RunWish, start: () => Promise<Adapter>): Promise<RunStart> {
-  const adapter = await start()
-  const id = await inTemporary(adapter, async dir => {
-    return runId({ ...wish, start_adapter_sha256: await adapterDigest(dir) })
+/** A run of which only the last version is kept, under --out. */
+async function beginUnkept(wish: RunWish, product: Product): Promise<RunStart> {
+  const trained = await product.start()
+  const id = await inTemporary(product, trained, async dir => {
+    return runId({ ...wish, start_adapter_sha256: await product.digest(dir) })
   })
-  return { runId: id, adapter, optimizer: undefined, committed: [], rows: 0 }
+  return { runId: id, trained, optimizer: undefined, committed: [], rows: 0 }
 }
 
-async function inTemporary<T>(adapter: Adapter, use: (dir: string) => Promise<T>): Promise<T> {
+/** The files of a product that lie in a version, without what training goes on with. */
+function copyOwned(product: Product, from: string, to: string): void {
+  for (const name of readdirSync(from).filter(product.owns)) writing(join(to, name), () => copyFileSync(join(from, name), join(to, name)))
+}
+
+async function inTemporary<T>(product: Product, trained: Trained, use: (dir: string) => Promise<T>): Promise<T> {
   const dir = writing(`temporary directory ${tmpdir()} ($TMPDIR)`, () => mkdtempSync(join(tmpdir(), 'cg-train-')))
   try {
-    await adapter.save(dir)
+    await product.save(trained, dir)
     return await use(dir)
   } finally {
     discardTemporary(dir)

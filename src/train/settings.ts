@@ -1,5 +1,5 @@
 import { relative, resolve } from 'node:path'
-import type { Aggregation, LoraConfig, LoraTarget, LossOptions, OptimizerOptions, Precision } from '../engine/types.js'
+import type { Aggregation, LoraConfig, LoraTarget, LossOptions, OptimizerOptions, Precision, StoredType } from '../engine/types.js'
 import { UsageError } from '../record/fault.js'
 import type { ScheduleName } from './schedule.js'
 
@@ -37,13 +37,24 @@ export type CommonOptions = {
   dtype: Precision
 }
 
-/** Of `sft` and `awr`. */
-export type WeightedOptions = CommonOptions & {
-  epochs: number | undefined
-  batchSize: number
-  minReward?: number | undefined
-  temperature: number
+/** Of `sft`: training of all weights. */
+export type WholeOptions = {
+  full: boolean
+  init: 'random' | undefined
+  modelConfig: string | undefined
+  /** Undefined: as the weights were stored. */
+  saveDtype: StoredType | undefined
 }
+
+/** Of `sft` and `awr`. */
+export type WeightedOptions = CommonOptions &
+  Partial<WholeOptions> & {
+    contextWeight?: number
+    epochs: number | undefined
+    batchSize: number
+    minReward?: number | undefined
+    temperature: number
+  }
 
 /** Of `grpo`. */
 export type PolicyOptions = CommonOptions & {
@@ -61,7 +72,7 @@ export type PolicyOptions = CommonOptions & {
 }
 
 /** Checks what the options of one run must have together. Throws UsageError that says which option is missing or contradicts. */
-export function checkOptions(options: CommonOptions): asserts options is CommonOptions & { model: string } {
+export function checkOptions<O extends CommonOptions>(options: O): asserts options is O & { model: string } {
   const { model, out, publish, resume, choose, evalEvery, evalFile } = options
   if (model === undefined) throw new UsageError('--model is missing: name the checkpoint directory of the base model')
   if (out === undefined && publish === undefined)

@@ -40,6 +40,7 @@ async function* policySteps(
   const session = await openSession({
     engine,
     model,
+    product: prepared.product,
     held,
     wish: {
       method: 'grpo',
@@ -51,10 +52,8 @@ async function* policySteps(
       seed: runtime.seed,
       options: decidingOptions('grpo', options, { initAdapterSha256, logprobKind: model.info.logprobKind, maxRowsPerPass }),
     },
-    lora: prepared.lora,
     initAdapter: options.initAdapter,
     optimizer: optimizerOptions(options),
-    seed: BigInt(runtime.seed),
     klReference: options.kl > 0 ? klRef : undefined,
     keep: options.keep,
   })

@@ -36,8 +36,8 @@ export function trainWeighted(
         if (tokens.cut) cut++
         return tokens
       }
-      const { minReward, temperature } = options
-      const plan = { limits: prepared.limits, weighted: method === 'awr', minReward, temperature, tokenise }
+      const { minReward, temperature, contextWeight = 0 } = options
+      const plan = { limits: prepared.limits, weighted: method === 'awr', minReward, temperature, contextWeight, tokenise }
       yield* fill(spool, input, plan, options, runtime)
       if (cut > 0) runtime.say(`${cut} rollouts are cut where the model's context ends`)
       if (runtime.signal.aborted) return
@@ -99,6 +99,7 @@ async function* weightedSteps(
   const session = await openSession({
     engine,
     model,
+    product: prepared.product,
     held,
     wish: {
       method,
@@ -110,10 +111,8 @@ async function* weightedSteps(
       seed: runtime.seed,
       options: decidingOptions(method, options, { initAdapterSha256, logprobKind: model.info.logprobKind, maxRowsPerPass }),
     },
-    lora: prepared.lora,
     initAdapter: options.initAdapter,
     optimizer: optimizerOptions(options),
-    seed: BigInt(runtime.seed),
     klReference: undefined,
     keep: options.keep,
   })

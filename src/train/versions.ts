@@ -1,14 +1,14 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
-import type { Adapter } from '../engine/types.js'
-import { adapterDigest } from '../model/model-digest.js'
+import type { Trained } from '../engine/types.js'
 import { FatalError } from '../record/fault.js'
 import { type PolicyFile, policyFile, versionName, versionOf } from '../record/run-directory.js'
 import type { Step } from '../record/schema.js'
 import { step } from '../record/schema.js'
 import { writing } from '../record/write-failure.js'
 import { sync, syncDirectory } from './durable.js'
+import type { Product } from './product.js'
 import { readJson } from './read-json.js'
 
 /** How far the data had been used when a version was made; the same however often the run was interrupted. */
@@ -22,7 +22,7 @@ const cursorFile = z.object({
 })
 export type Cursor = z.infer<typeof cursorFile>
 
-/** What a version holds beside its adapter; version 0 has neither. */
+/** What a version holds beside its adapter or model; version 0 has neither. */
 export type VersionContent = {
   /** Writes m, v and the optimiser's step count into a file. */
   saveState(file: string): Promise<void>
@@ -39,15 +39,20 @@ export function versionsIn(dir: string): number[] {
     .sort((a, b) => a - b)
 }
 
-/** Puts an adapter into a fresh, unfinished directory beside where its version will stand. Gives the place and the adapter's digest. Throws FatalError and EngineError E_WRITE. */
-export async function stageVersion(dir: string, version: number, adapter: Adapter): Promise<{ staged: string; sha256: string }> {
+/** Puts what is trained into a fresh, unfinished directory beside where its version will stand. Gives the place and the content's digest. Throws FatalError and EngineError E_WRITE. */
+export async function stageVersion(
+  dir: string,
+  version: number,
+  product: Product,
+  trained: Trained,
+): Promise<{ staged: string; sha256: string }> {
   const staged = join(dir, `.${versionName(version)}.unfinished`)
   writing(staged, () => {
     rmSync(staged, { recursive: true, force: true })
     mkdirSync(staged)
   })
-  await adapter.save(staged)
-  return { staged, sha256: await adapterDigest(staged) }
+  await product.save(trained, staged)
+  return { staged, sha256: await product.digest(staged) }
 }
 
 /**

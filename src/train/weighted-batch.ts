@@ -7,9 +7,20 @@ import type { BuiltStep } from './loop.js'
 import { type Limits, perSpan, temperatureOf, tokenRow } from './sequence.js'
 import type { Spool, SpoolRow } from './spool.js'
 import type { Tokenise } from './tokenise.js'
+import { withContext } from './with-context.js'
 
-/** How rollouts become rows: `weights` from the records (awr), or 1 everywhere (sft); `temperature` of text-only rollouts, those with tokens bring their own. */
-export type RowPlan = { limits: Limits; weighted: boolean; minReward: number | undefined; temperature: number; tokenise: Tokenise }
+/**
+ * How rollouts become rows: `weights` from the records (awr), or 1 everywhere (sft); `temperature` of text-only rollouts, those with tokens bring their own;
+ * `contextWeight` of tokens that the model did not write.
+ */
+export type RowPlan = {
+  limits: Limits
+  weighted: boolean
+  minReward: number | undefined
+  temperature: number
+  contextWeight: number
+  tokenise: Tokenise
+}
 
 /**
  * A rollout as a row to imitate. Undefined: left out, because it failed, says nothing, or its reward is below the least wanted.
@@ -31,12 +42,13 @@ export async function weightedRow(item: Known<'rollout'>, plan: RowPlan): Promis
   const tokens = record.tokens ?? (await plan.tokenise(record))
   const row = tokenRow(tokens, record.turns.length, plan.limits)
   if (row.lossTokens === 0) return undefined
-  return {
-    ids: Array.from(row.ids),
+  const ids = Array.from(row.ids)
+  const learnt = {
     spans: Array.from(row.spans),
     weights: perSpan(plan.weighted ? weightsOf(record) : 1, row.turns, 'weights', record),
-    temperature: record.tokens ? temperatureOf(record) : plan.temperature,
   }
+  const { spans, weights } = plan.contextWeight > 0 ? withContext(learnt, ids.length, plan.contextWeight) : learnt
+  return { ids, spans, weights, temperature: record.tokens ? temperatureOf(record) : plan.temperature }
 }
 
 /** A batch in the engine's form: rows of one prompt share a trie. `facts`: rollouts of the batch. */

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { FatalError } from '#cg/record/fault.js'
 import { thisProcess } from '#cg/repo/holder.js'
-import { checkOut, holdRunDirectory, placeAdapter } from '#cg/train/run-directory.js'
+import { checkOut, holdRunDirectory, placeOut } from '#cg/train/run-directory.js'
 import { scratchDir } from './in-process.js'
 
 const dead = spawnSync('true').pid
@@ -35,31 +35,28 @@ t.test('a lock that a power failure left empty is replaced', async t => {
   t.notOk(existsSync(join(dir, 'lock')))
 })
 
-/** An adapter that writes a word, or fails as a full disk does. */
-const adapter = (word: string) =>
-  ({
-    save: async (dir: string) => {
-      writeFileSync(join(dir, 'adapter_config.json'), word)
-      if (word === 'full') throw new FatalError('E_WRITE', 'no space')
-    },
-  }) as unknown as Parameters<typeof placeAdapter>[1]
+/** Writes a word, or fails as a full disk does. */
+const adapter = (word: string) => async (dir: string) => {
+  writeFileSync(join(dir, 'adapter_config.json'), word)
+  if (word === 'full') throw new FatalError('E_WRITE', 'no space')
+}
 const wordAt = (out: string) => readFileSync(join(out, 'adapter_config.json'), 'utf8')
 
 t.test('--out: the adapter that stands there stays until its successor does', async t => {
   const dir = scratchDir(t)
   const out = join(dir, 'out')
-  await placeAdapter(`${out}/`, adapter('first'))
-  await t.rejects(placeAdapter(out, adapter('full')), { code: 'E_WRITE' })
+  await placeOut(`${out}/`, adapter('first'))
+  await t.rejects(placeOut(out, adapter('full')), { code: 'E_WRITE' })
   t.equal(wordAt(out), 'first')
   t.strictSame(readdirSync(dir), ['out'], 'nothing is left of the other')
-  await placeAdapter(out, adapter('second'))
+  await placeOut(out, adapter('second'))
   t.equal(wordAt(out), 'second')
   t.strictSame(readdirSync(dir), ['out'])
 })
 
 t.test('--out: after a crash between the two renames the old adapter comes back', async t => {
   const out = join(scratchDir(t), 'out')
-  await placeAdapter(out, adapter('first'))
+  await placeOut(out, adapter('first'))
   renameSync(out, `${out}.replaced`)
   checkOut(out)
   t.equal(wordAt(out), 'first')
@@ -67,7 +64,7 @@ t.test('--out: after a crash between the two renames the old adapter comes back'
   mkdirSync(`${out}.replaced`)
   checkOut(out)
   t.equal(wordAt(out), 'first')
-  await placeAdapter(out, adapter('second'))
+  await placeOut(out, adapter('second'))
   t.notOk(existsSync(`${out}.replaced`))
   rmSync(out, { recursive: true })
 })

@@ -46,10 +46,10 @@ t.test('what the engine says of a model that it has loaded', async t => {
 t.test('an estimate adds up, and grows with rows and groups', async t => {
   const lora = { rank: 16, alpha: 16, targets: all }
   const one = estimateMemory(qwen3, lora, 1000, 1, Number.POSITIVE_INFINITY)
-  t.equal(one.total, one.weights + one.adapter + one.activations)
+  t.equal(one.total, one.weights + one.trained + one.activations)
   t.equal(one.weights, 4 * parameters(qwen3))
-  t.equal(one.adapter, 4 * 33_030_144 * 4, 'factors, one gradient, m and v')
-  t.equal(estimateMemory(qwen3, lora, 1000, 8, Number.POSITIVE_INFINITY).adapter, 4 * 33_030_144 * 7, 'four partial sums of eight groups')
+  t.equal(one.trained, 4 * 33_030_144 * 4, 'factors, one gradient, m and v')
+  t.equal(estimateMemory(qwen3, lora, 1000, 8, Number.POSITIVE_INFINITY).trained, 4 * 33_030_144 * 7, 'four partial sums of eight groups')
   t.match(memoryLines(one, 1000).join('\n'), /frozen weights, fp32: 15 GiB/)
 })
 
