@@ -47,7 +47,11 @@
       'cflags_cc!': ['-O1'],
       'cflags_cc': ['-O3'],
       'sources': [
-        'native/cpu/backend.cpp'
+        'native/cpu/backend.cpp',
+        'native/cpu/bf16_way.cpp',
+        'native/cpu/gemm.cpp',
+        'native/cpu/panels.cpp',
+        'native/cpu/products.cpp'
       ]
     },
     {
@@ -123,6 +127,7 @@
       'sources': [
         'native/test/core_structures.cpp',
         'native/test/core_trie.cpp',
+        'native/test/cpu_gemm.cpp',
         'native/test/device.cpp',
         'native/test/golden_sampling.cpp',
         'native/test/main.cpp',

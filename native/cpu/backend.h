@@ -13,6 +13,11 @@ class CpuBackend final : public reference::ReferenceBackend {
   CpuBackend(int threads, DType precision);
 
   std::string description() const override;
+
+ protected:
+  std::unique_ptr<reference::Packed> pack(const void* host, DType dtype, int64_t n, int64_t k) override;
+  void product(const reference::View<float>& x, const reference::Packed& w, const float* bias, bool accumulate, const reference::View<float>& y) override;
+  void product_backward(const reference::View<float>& dy, const reference::Packed& w, bool accumulate, const reference::View<float>& dx) override;
 };
 
 }  // namespace cg::cpu

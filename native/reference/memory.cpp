@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "core/dtype.h"
@@ -38,12 +39,10 @@ void fill_run(std::byte* at, int64_t n, float value) {
   for (int64_t i = 0; i < n; ++i) reinterpret_cast<T*>(at)[i] = T(value);
 }
 
-float widen(const void* host, DType dtype, int64_t i) {
-  switch (dtype) {
-    case DType::bf16: return widen_bf16(static_cast<const uint16_t*>(host)[i]);
-    case DType::f16: return widen_f16(static_cast<const uint16_t*>(host)[i]);
-    default: return static_cast<const float*>(host)[i];
-  }
+std::unique_ptr<float[], void (*)(void*)> floats_of(int64_t n) {
+  auto* data = static_cast<float*>(std::aligned_alloc(64, size_t(round_up(n * 4 + 1, 64))));
+  if (data == nullptr) throw std::bad_alloc();
+  return {data, std::free};
 }
 
 void tell(ReferenceQueue& queue) {
@@ -163,24 +162,55 @@ void ReferenceBackend::copy(Queue& queue, Tensor from, Tensor to) {
 Weight ReferenceBackend::load_weight(const std::string& name, const void* host, DType dtype, std::span<const int64_t> shape) {
   const bool floats = dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
   if (!floats || shape.empty() || shape.size() > 2) throw Error("E_SHAPE", name + ": a weight must be a vector or a matrix of f32, bf16 or f16");
-  auto weight = std::make_unique<Packed>();
-  weight->n = shape[0];
-  weight->k = shape.size() == 2 ? shape[1] : 0;
-  const int64_t floats_needed = shape.size() == 2 ? weight->panels() * 32 * weight->k : weight->n;
-  weight->data.reset(static_cast<float*>(std::aligned_alloc(64, size_t(round_up(floats_needed * 4 + 1, 64)))));
-  if (!weight->data) throw Error("E_MEMORY", "no memory for the weight " + name);
-  float* data = weight->data.get();
-  if (shape.size() == 1) {
-    for (int64_t j = 0; j < weight->n; ++j) data[j] = widen(host, dtype, j);
-  } else {
-    const int64_t k = weight->k;
-    for (int64_t p = 0; p < weight->panels(); ++p)
-      for (int64_t j = 0; j < 32; ++j)
-        for (int64_t i = 0; i < k; ++i) data[(p * k + i) * 32 + j] = p * 32 + j < weight->n ? widen(host, dtype, (p * 32 + j) * k + i) : 0.0f;
+  std::unique_ptr<Packed> weight;
+  try {
+    if (shape.size() == 2) {
+      weight = pack(host, dtype, shape[0], shape[1]);
+    } else {
+      weight = std::make_unique<Packed>();
+      weight->n = shape[0];
+      weight->data = floats_of(shape[0]);
+      widen(host, dtype, shape[0], weight->data.get());
+    }
+  } catch (const std::bad_alloc&) {
+    throw Error("E_MEMORY", "no memory for the weight " + name);
   }
   const std::lock_guard lock(mutex_);
   weights_.push_back(std::move(weight));
   return {uint32_t(weights_.size())};
+}
+
+std::unique_ptr<Packed> ReferenceBackend::pack(const void* host, DType dtype, int64_t n, int64_t k) {
+  auto weight = std::make_unique<Packed>();
+  weight->n = n;
+  weight->k = k;
+  weight->pairs = precision_ == DType::bf16;
+  const int64_t depth = weight->depth();
+  weight->data = floats_of(weight->panels() * 32 * depth);
+  float* data = weight->data.get();
+  std::fill(data, data + weight->panels() * 32 * depth, 0.0f);
+  std::vector<float> row(static_cast<size_t>(k));
+  for (int64_t j = 0; j < n; ++j) {
+    widen(static_cast<const std::byte*>(host) + j * k * size_of(dtype), dtype, k, row.data());
+    float* column = data + j / 32 * depth * 32 + j % 32;
+    for (int64_t i = 0; i < k; ++i)
+      if (weight->pairs) column[(i ^ 1) * 32] = widen_bf16(round_to_bf16(row[size_t(i)]));
+      else column[i * 32] = row[size_t(i)];
+  }
+  return weight;
+}
+
+void Packed::read(int64_t row, float* to) const {
+  const float* column = panel(row / 32) + row % 32;
+  for (int64_t i = 0; i < k; ++i) to[i] = column[(pairs ? i ^ 1 : i) * 32];
+}
+
+int64_t ReferenceBackend::weight_bytes() const {
+  const std::lock_guard lock(mutex_);
+  int64_t sum = 0;
+  for (const auto& weight : weights_)
+    if (weight) sum += weight->bytes();
+  return sum;
 }
 
 void ReferenceBackend::release(Weight w) {
@@ -209,6 +239,16 @@ void ReferenceBackend::set_weight(Queue& queue, Weight w, Tensor values_t, DType
     }
     release(fresh);
   });
+}
+
+void widen(const void* host, DType dtype, int64_t n, float* to) {
+  const auto* half = static_cast<const uint16_t*>(host);
+  if (dtype == DType::bf16)
+    for (int64_t i = 0; i < n; ++i) to[i] = widen_bf16(half[i]);
+  else if (dtype == DType::f16)
+    for (int64_t i = 0; i < n; ++i) to[i] = widen_f16(half[i]);
+  else if (n > 0)
+    std::memcpy(to, host, size_t(n) * 4);
 }
 
 void check_index(const View<int32_t>& list, int64_t end, const char* what) {

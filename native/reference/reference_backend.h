@@ -34,13 +34,20 @@ struct View {
   T* row(int64_t i, int64_t j) const { return data + i * s0 + j * s1; }
 };
 
-/// A frozen parameter in fp32: a vector as it is, a matrix [N, K] as panels of 32 rows, [N / 32][K][32], the last one filled up with zeros.
+/// A frozen parameter. A vector is fp32 as it is. The reference keeps a matrix [N, K] as fp32 panels of 32 rows, [N / 32][depth][32], the last one filled up with
+/// zeros. For products in bf16 its values are rounded and each pair of k lies the odd one first, [k1, k0, k3, k2, …], an odd K filled up with a zero.
 struct Packed {
   virtual ~Packed() = default;
   int64_t n = 0, k = 0;  // a vector has k = 0
+  bool pairs = false;
   std::unique_ptr<float[], void (*)(void*)> data{nullptr, std::free};
-  const float* panel(int64_t p) const { return data.get() + p * k * 32; }
+  int64_t depth() const { return pairs ? (k + 1) / 2 * 2 : k; }
+  const float* panel(int64_t p) const { return data.get() + p * depth() * 32; }
   int64_t panels() const { return (n + 31) / 32; }
+  /// Row `row` of a matrix, K values.
+  virtual void read(int64_t row, float* to) const;
+  /// Of memory, copies in other orders included.
+  virtual int64_t bytes() const { return (k > 0 ? panels() * 32 * depth() : n) * 4; }
 };
 
 struct ReferenceQueue : Queue {
@@ -68,6 +75,9 @@ class ReferenceBackend : public Backend {
   void release(Weight) override;
   void set_weight(Queue&, Weight, Tensor values, DType dtype) override;
   int64_t workspace(Op, int64_t m, int64_t n, int64_t k) const override;
+
+  /// Memory of all weights now. It grows when a backend packs a matrix a second time for its gradient.
+  int64_t weight_bytes() const;
 
   void embed(Queue&, Weight table, Tensor ids, Tensor y) override;
   void gather_rows(Queue&, Tensor x, Tensor index, Tensor y) override;
@@ -105,6 +115,8 @@ class ReferenceBackend : public Backend {
   void adamw(Queue&, const AdamW&, Tensor p, Tensor g, Tensor m, Tensor v) override;
 
  protected:
+  /// A matrix [n, k] for this backend's products and embed. Throws std::bad_alloc.
+  virtual std::unique_ptr<Packed> pack(const void* host, DType dtype, int64_t n, int64_t k);
   /// y = x · Wᵀ for the first y.n2 outputs of w, then + bias, then, accumulating, y + that. All linears and the head come through here.
   virtual void product(const View<float>& x, const Packed& w, const float* bias, bool accumulate, const View<float>& y);
   /// dx (+)= dy · W over the first dy.n2 outputs of w.
@@ -161,6 +173,9 @@ View<T> ReferenceBackend::view(const Tensor& t) const {
   }
   return view;
 }
+
+/// n values of dtype f32, bf16 or f16.
+void widen(const void* host, DType dtype, int64_t n, float* to);
 
 /// Every element of `list` must be in [0, end): core promises it, a list that breaks the promise ends in an error instead of a wild read.
 void check_index(const View<int32_t>& list, int64_t end, const char* what);

@@ -14,10 +14,7 @@ void ReferenceBackend::embed(Queue& queue, Weight table, Tensor ids_t, Tensor y_
     const auto y = view<float>(y_t);
     CG_INVARIANT(y.n0 == ids.n0 && (y.n0 == 0 || y.n2 == w.k));
     check_index(ids, w.n, "token id");
-    for (int64_t i = 0; i < y.n0; ++i) {
-      const float* column = w.panel(ids.data[i] / 32) + ids.data[i] % 32;
-      for (int64_t j = 0; j < w.k; ++j) y.row(i)[j] = column[j * 32];
-    }
+    for (int64_t i = 0; i < y.n0; ++i) w.read(ids.data[i], y.row(i));
   });
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "core/dtype.h"
 #include "core/rng.h"
 #include "reference/isa.h"
 #include "reference/threads.h"
@@ -12,10 +13,10 @@
 namespace cg::test {
 
 namespace {
-std::unique_ptr<Backend> make_backend(const std::string& name, int threads) {
-  if (name == "reference") return make_reference_backend(threads);
-  if (name == "reference-remote") return make_reference_remote_backend(threads, 20);
-  if (name == "cpu") return make_cpu_backend(threads);
+std::unique_ptr<Backend> make_backend(const std::string& name, int threads, DType precision) {
+  if (name == "reference") return make_reference_backend(threads, precision);
+  if (name == "reference-remote") return make_reference_remote_backend(threads, 20, precision);
+  if (name == "cpu") return make_cpu_backend(threads, precision);
   throw std::invalid_argument("no backend \"" + name + "\"; there are reference, reference-remote and cpu");
 }
 
@@ -27,45 +28,58 @@ struct Variant {
 
 std::string primary_name = "reference";
 
-std::vector<Variant>& variants() {
-  static std::vector<Variant> all = [] {
-    reference::Threads::least_work = 0;  // shapes here are small: share all of them
-    std::vector<Variant> list;
-    const reference::Isa best = reference::best_isa();
-    list.push_back({primary_name, make_backend(primary_name, 1), best});
-    list.push_back({"reference with 2 threads", make_backend("reference", 2), best});
-    list.push_back({"reference with 3 threads", make_backend("reference", 3), best});
-    list.push_back({"reference-remote", make_backend("reference-remote", 2), best});
-    list.push_back({"cpu with 3 threads", make_backend("cpu", 3), best});
-    for (const auto isa : {reference::Isa::baseline, reference::Isa::avx2, reference::Isa::avx512}) {
-      if (isa >= best) continue;
-      for (const std::string name : {"reference", "cpu"}) list.push_back({name + " in " + reference::name_of(isa), make_backend(name, 1), isa});
-    }
-    return list;
-  }();
-  return all;
+std::vector<Variant> make_variants(DType precision) {
+  reference::Threads::least_work = 0;  // shapes here are small: share all of them
+  std::vector<Variant> list;
+  const reference::Isa best = reference::best_isa();
+  const auto add = [&](const std::string& as, const std::string& name, int threads, reference::Isa isa) {
+    list.push_back({as, make_backend(name, threads, precision), isa});
+  };
+  add(primary_name, primary_name, 1, best);
+  add("reference with 2 threads", "reference", 2, best);
+  add("reference with 3 threads", "reference", 3, best);
+  add("reference-remote", "reference-remote", 2, best);
+  add("cpu", "cpu", 1, best);
+  add("cpu with 3 threads", "cpu", 3, best);
+  for (const auto isa : {reference::Isa::baseline, reference::Isa::avx2, reference::Isa::avx512}) {
+    if (isa >= best) continue;
+    for (const std::string name : {"reference", "cpu"}) add(name + " in " + reference::name_of(isa), name, 1, isa);
+  }
+  return list;
+}
+
+std::vector<Variant>& variants(DType precision) {
+  static std::vector<Variant> exact = make_variants(DType::f32), brain = make_variants(DType::bf16);
+  return precision == DType::bf16 ? brain : exact;
 }
 }  // namespace
 
 void choose_primary(const std::string& name) {
-  make_backend(name, 1);
+  make_backend(name, 1, DType::f32);
   primary_name = name;
 }
 
-Backend& primary() { return *variants()[0].backend; }
+Backend& primary(DType precision) { return *variants(precision)[0].backend; }
 
-std::vector<float> everywhere(Point& p, const std::function<std::vector<float>(Device&)>& op) {
+std::vector<float> everywhere(Point& p, const std::function<std::vector<float>(Device&)>& op, DType precision) {
   std::vector<float> first;
-  for (const Variant& variant : variants()) {
-    if (variant.backend->logprob_kind() != primary().logprob_kind()) continue;
+  const std::vector<Variant>& all = variants(precision);
+  for (const Variant& variant : all) {
+    if (variant.backend->logprob_kind() != primary(precision).logprob_kind()) continue;
     reference::use_isa(variant.isa);
     Device device(*variant.backend);
     const std::vector<float> got = op(device);
-    if (&variant == &variants()[0]) first = got;
+    if (&variant == &all[0]) first = got;
     else p.same(variant.name, got, first);
   }
   reference::use_isa(reference::best_isa());
   return first;
+}
+
+std::vector<float> as(DType precision, std::vector<float> values) {
+  if (precision == DType::bf16)
+    for (float& v : values) v = widen_bf16(round_to_bf16(v));
+  return values;
 }
 
 Tensor Device::make(std::vector<int64_t> shape, DType dtype) {

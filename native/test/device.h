@@ -66,12 +66,18 @@ Tensor Device::put(const std::vector<T>& values, std::vector<int64_t> shape) {
 std::vector<float> random(int64_t n, uint64_t seed);
 
 /// The backend under test by --backend, one thread.
-Backend& primary();
+Backend& primary(DType precision = DType::f32);
 void choose_primary(const std::string& name);
 
 /// What `op` gives on the primary backend, after checking that every backend of its log-prob kind gives the same bits: reference with 1, 2 and 3 threads, cpu
-/// with 3, both in every instruction set of this CPU, and reference-remote.
+/// with 1 and 3, both in every instruction set of this CPU, and reference-remote.
 class Point;
-std::vector<float> everywhere(Point& p, const std::function<std::vector<float>(Device&)>& op);
+std::vector<float> everywhere(Point& p, const std::function<std::vector<float>(Device&)>& op, DType precision = DType::f32);
+
+/// The precisions of frozen products, for tests of ops that have one.
+inline constexpr DType precisions[] = {DType::f32, DType::bf16};
+inline const char* name_of(DType precision) { return precision == DType::bf16 ? " bf16" : ""; }
+/// As a frozen product takes them.
+std::vector<float> as(DType precision, std::vector<float> values);
 
 }  // namespace cg::test

@@ -59,50 +59,53 @@ LossEntries put(Device& d, const Case& c) { return {d.put(c.row), d.put(c.target
 }  // namespace
 
 CG_TEST("head_logp", head_log_probs) {
-  for (const Case& c : cases)
-    point(c.name, [&](Point& p) {
-      const auto h = states(c), w = random(c.V * c.H, 2);
-      const auto got = everywhere(p, [&](Device& d) {
-        const Tensor both = d.make({2, c.E()});
-        Tensor logp = both.rows(0, 1), entropy = both.rows(1, 2);
-        for (Tensor* t : {&logp, &entropy}) t->rank = 1, t->shape[0] = c.E(), t->strides[0] = 1;
-        d.backend.head_logp(d.queue(), d.put(h, {c.M, c.H}), d.weight(w, c.V, c.H), c.real, put(d, c), logp, entropy,
-                            d.workspace(Op::head_logp, c.M, c.V, c.H));
-        return d.get<float>(both);
+  for (const DType precision : precisions)
+    for (const Case& c : cases)
+      point(std::string(c.name) + name_of(precision), [&](Point& p) {
+        const auto h = states(c), w = random(c.V * c.H, 2);
+        const auto got = everywhere(p, [&](Device& d) {
+          const Tensor both = d.make({2, c.E()});
+          Tensor logp = both.rows(0, 1), entropy = both.rows(1, 2);
+          for (Tensor* t : {&logp, &entropy}) t->rank = 1, t->shape[0] = c.E(), t->strides[0] = 1;
+          d.backend.head_logp(d.queue(), d.put(h, {c.M, c.H}), d.weight(w, c.V, c.H), c.real, put(d, c), logp, entropy,
+                              d.workspace(Op::head_logp, c.M, c.V, c.H));
+          return d.get<float>(both);
+        }, precision);
+        const auto rounded = as(precision, h);
+        p.near("log-probs, entropies", got, twin(c, Doubles(rounded.begin(), rounded.end()), as(precision, w)), 2e-6);
+        // An entry by itself, the smallest workspace, no entropy.
+        Device d(primary(precision));
+        for (int64_t e = 0; e < c.E(); ++e) {
+          const Case one{"", 1, c.V, c.real, c.H, {0}, {c.target[size_t(e)]}, {c.temperature[size_t(e)]}};
+          const Tensor logp = d.make({1});
+          const int64_t row = c.row[size_t(e)];
+          d.backend.head_logp(d.queue(), d.put(h, {c.M, c.H}).rows(row, row + 1), d.weight(w, c.V, c.H), c.real, put(d, one), logp, Tensor{},
+                              d.workspace(Op::head_logp, 1, c.V, c.H));
+          p.same("entry " + std::to_string(e) + " alone", d.get<float>(logp), {got[size_t(e)]});
+        }
       });
-      p.near("log-probs, entropies", got, twin(c, Doubles(h.begin(), h.end()), w), 2e-6);
-      // An entry by itself, the smallest workspace, no entropy.
-      Device d(primary());
-      for (int64_t e = 0; e < c.E(); ++e) {
-        const Case one{"", 1, c.V, c.real, c.H, {0}, {c.target[size_t(e)]}, {c.temperature[size_t(e)]}};
-        const Tensor logp = d.make({1});
-        const int64_t row = c.row[size_t(e)];
-        d.backend.head_logp(d.queue(), d.put(h, {c.M, c.H}).rows(row, row + 1), d.weight(w, c.V, c.H), c.real, put(d, one), logp, Tensor{},
-                            d.workspace(Op::head_logp, 1, c.V, c.H));
-        p.same("entry " + std::to_string(e) + " alone", d.get<float>(logp), {got[size_t(e)]});
-      }
-    });
 }
 
 CG_TEST("head_backward", head_gradient) {
-  for (const Case& c : cases)
-    point(c.name, [&](Point& p) {
-      const auto h = states(c), w = random(c.V * c.H, 2), coefficient = random(c.E(), 3);
-      const auto got = everywhere(p, [&](Device& d) {
-        const Tensor dh = d.make({c.M, c.H});
-        d.backend.head_backward(d.queue(), d.put(h, {c.M, c.H}), d.weight(w, c.V, c.H), c.real, put(d, c), d.put(coefficient), dh,
-                                d.workspace(Op::head_backward, c.M, c.V, c.H));
-        return d.get<float>(dh);
+  for (const DType precision : precisions)
+    for (const Case& c : cases)
+      point(std::string(c.name) + name_of(precision), [&](Point& p) {
+        const auto h = as(precision, states(c)), w = as(precision, random(c.V * c.H, 2)), coefficient = random(c.E(), 3);
+        const auto got = everywhere(p, [&](Device& d) {
+          const Tensor dh = d.make({c.M, c.H});
+          d.backend.head_backward(d.queue(), d.put(h, {c.M, c.H}), d.weight(w, c.V, c.H), c.real, put(d, c), d.put(coefficient), dh,
+                                  d.workspace(Op::head_backward, c.M, c.V, c.H));
+          return d.get<float>(dh);
+        }, precision);
+        Doubles want(size_t(c.M * c.H));
+        for (int64_t e = 0; e < c.E(); ++e) {  // an entry touches its own row only
+          const Case one{"", 1, c.V, c.real, c.H, {0}, {c.target[size_t(e)]}, {c.temperature[size_t(e)]}};
+          const auto begin = h.begin() + c.row[size_t(e)] * c.H;
+          const auto row = slope(Doubles(begin, begin + c.H), [&](const Doubles& at) { return coefficient[size_t(e)] * twin(one, at, w)[0]; });
+          for (int64_t i = 0; i < c.H; ++i) want[size_t(c.row[size_t(e)] * c.H + i)] += row[size_t(i)];
+        }
+        p.near("dh", got, want, precision == DType::bf16 ? 2e-3 : 5e-6);  // the logits' gradient is rounded to bf16
       });
-      Doubles want(size_t(c.M * c.H));
-      for (int64_t e = 0; e < c.E(); ++e) {  // an entry touches its own row only
-        const Case one{"", 1, c.V, c.real, c.H, {0}, {c.target[size_t(e)]}, {c.temperature[size_t(e)]}};
-        const auto begin = h.begin() + c.row[size_t(e)] * c.H;
-        const auto row = slope(Doubles(begin, begin + c.H), [&](const Doubles& at) { return coefficient[size_t(e)] * twin(one, at, w)[0]; });
-        for (int64_t i = 0; i < c.H; ++i) want[size_t(c.row[size_t(e)] * c.H + i)] += row[size_t(i)];
-      }
-      p.near("dh", got, want, 5e-6);
-    });
 }
 
 }  // namespace cg::test

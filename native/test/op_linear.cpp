@@ -1,7 +1,10 @@
 // Frozen linears and LoRA factors against float64 sums; a linear op's derivative is checked by its adjoint: ⟨f(x), dy⟩ = ⟨x, f'(dy)⟩ and the twin.
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/dtype.h"
+#include "reference/denormals.h"
 #include "test/device.h"
 #include "test/slope.h"
 #include "test/tap.h"
@@ -17,9 +20,10 @@ struct Shape {
 };
 std::string text(const Shape& s) { return std::to_string(s.R) + "x" + std::to_string(s.N) + "x" + std::to_string(s.K); }
 
-// One element, one row, no row, one output more than a panel, 65 rows, odd everything, more rows and inputs than a block, a tall vocabulary.
-const Shape shapes[] = {{1, 1, 1},    {1, 64, 64},    {0, 5, 7},     {3, 33, 17},    {65, 40, 24},
-                        {7, 31, 100}, {130, 129, 67}, {2, 300, 600}, {33, 2048, 48}, {20, 1100, 5}};
+// One element, one row, no row, one output more or less than a vector or a panel, 65 rows, odd everything, more rows and inputs than a block, a tall vocabulary,
+// one input, one output.
+const Shape shapes[] = {{1, 1, 1},     {1, 64, 64},    {0, 5, 7},     {3, 33, 17},  {65, 40, 24},  {7, 31, 100}, {130, 129, 67}, {2, 300, 600},
+                        {33, 2048, 48}, {20, 1100, 5}, {1, 500, 33}, {4, 15, 33}, {9, 17, 3201}, {6, 97, 2},   {40, 5, 1},     {300, 1, 19}};
 
 /// left [R, K] · right, where right(k, n): [R, N].
 template <class F>
@@ -31,65 +35,101 @@ Doubles product(const std::vector<float>& left, int64_t R, int64_t K, int64_t N,
   return y;
 }
 
-/// The same in fp32 as numerics.md has it: one chain of fused steps, k ascending from +0.
+/// The same in fp32 as numerics.md has it: one chain of fused steps, k ascending from +0; in bf16 each pair the odd one first, and no denormals.
 template <class F>
-std::vector<float> chains(const std::vector<float>& left, int64_t R, int64_t K, int64_t N, const F& right) {
+std::vector<float> chains(DType precision, const std::vector<float>& left, int64_t R, int64_t K, int64_t N, const F& right) {
+  std::optional<reference::FlushDenormals> flush;
+  if (precision == DType::bf16) flush.emplace();
   std::vector<float> y(size_t(R * N));
   for (int64_t r = 0; r < R; ++r)
-    for (int64_t k = 0; k < K; ++k)
-      for (int64_t n = 0; n < N; ++n) y[size_t(r * N + n)] = std::fma(left[size_t(r * K + k)], right(k, n), y[size_t(r * N + n)]);
+    for (int64_t n = 0; n < N; ++n) {
+      float& sum = y[size_t(r * N + n)];
+      const auto step = [&](int64_t k) { sum = k < K ? std::fma(left[size_t(r * K + k)], right(k, n), sum) : std::fma(0.0f, 0.0f, sum); };
+      for (int64_t k = 0; k < K; k += precision == DType::bf16 ? 2 : 1) {
+        if (precision == DType::bf16) step(k + 1);
+        step(k);
+      }
+    }
   return y;
 }
 
 }  // namespace
 
 CG_TEST("matmul", matmul_forward) {
-  for (const Shape& s : shapes)
-    for (const int form : {0, 1, 2})  // plain, with bias, with bias and accumulating
-      point(text(s) + (form == 0 ? "" : form == 1 ? " bias" : " bias accumulating"), [&](Point& p) {
-        const auto x = random(s.R * s.K, 1), w = random(s.N * s.K, 2), bias = random(s.N, 3), before = random(s.R * s.N, 4);
-        const auto run = [&](Device& d, int64_t from, int64_t to) {
-          const Tensor xs = d.put(x, {s.R, s.K}), y = form == 2 ? d.put(before, {s.R, s.N}) : d.make({s.R, s.N});
-          d.backend.matmul(d.queue(), xs.rows(from, to), d.weight(w, s.N, s.K), form > 0 ? d.weight(bias, s.N) : Weight{}, y.rows(from, to), form == 2,
-                           d.workspace(Op::matmul, s.R, s.N, s.K));
-          return d.get<float>(y.rows(from, to));
-        };
-        const auto y = everywhere(p, [&](Device& d) { return run(d, 0, s.R); });
-        const auto right = [&](int64_t k, int64_t n) { return w[size_t(n * s.K + k)]; };
-        auto want = product(x, s.R, s.K, s.N, right);
-        for (size_t i = 0; i < want.size(); ++i) want[i] += (form > 0 ? bias[i % size_t(s.N)] : 0) + (form == 2 ? before[i] : 0);
-        p.near("y", y, want, 2e-6);
-        if (form == 0) p.same("chains", y, chains(x, s.R, s.K, s.N, right));
-        Device d(primary());
-        for (const int64_t row : {int64_t{0}, s.R / 2, s.R - 1})
-          if (row >= 0 && row < s.R)
-            p.same("row " + std::to_string(row) + " alone", run(d, row, row + 1), std::vector<float>(y.begin() + row * s.N, y.begin() + (row + 1) * s.N));
-        if (s.R > 2) p.same("all rows but the first", run(d, 1, s.R), std::vector<float>(y.begin() + s.N, y.end()));
-      });
+  for (const DType precision : precisions)
+    for (const Shape& s : shapes)
+      for (const int form : {0, 1, 2})  // plain, with bias, with bias and accumulating
+        point(text(s) + (form == 0 ? "" : form == 1 ? " bias" : " bias accumulating") + name_of(precision), [&](Point& p) {
+          const auto x = random(s.R * s.K, 1), w = random(s.N * s.K, 2), bias = random(s.N, 3), before = random(s.R * s.N, 4);
+          const auto run = [&](Device& d, int64_t from, int64_t to) {
+            const Tensor xs = d.put(x, {s.R, s.K}), y = form == 2 ? d.put(before, {s.R, s.N}) : d.make({s.R, s.N});
+            d.backend.matmul(d.queue(), xs.rows(from, to), d.weight(w, s.N, s.K), form > 0 ? d.weight(bias, s.N) : Weight{}, y.rows(from, to), form == 2,
+                             d.workspace(Op::matmul, s.R, s.N, s.K));
+            return d.get<float>(y.rows(from, to));
+          };
+          const auto y = everywhere(p, [&](Device& d) { return run(d, 0, s.R); }, precision);
+          const auto left = as(precision, x), values = as(precision, w);
+          const auto right = [&](int64_t k, int64_t n) { return values[size_t(n * s.K + k)]; };
+          auto want = product(left, s.R, s.K, s.N, right);
+          for (size_t i = 0; i < want.size(); ++i) want[i] += (form > 0 ? bias[i % size_t(s.N)] : 0) + (form == 2 ? before[i] : 0);
+          p.near("y", y, want, 2e-6);
+          if (form == 0) p.same("chains", y, chains(precision, left, s.R, s.K, s.N, right));
+          Device d(primary(precision));
+          for (const int64_t row : {int64_t{0}, s.R / 2, s.R - 1})
+            if (row >= 0 && row < s.R)
+              p.same("row " + std::to_string(row) + " alone", run(d, row, row + 1), std::vector<float>(y.begin() + row * s.N, y.begin() + (row + 1) * s.N));
+          if (s.R > 2) p.same("all rows but the first", run(d, 1, s.R), std::vector<float>(y.begin() + s.N, y.end()));
+        });
 }
 
 CG_TEST("matmul_backward", matmul_gradient) {
-  for (const Shape& s : shapes)
-    for (const bool accumulate : {false, true})
-      point(text(s) + (accumulate ? " accumulating" : ""), [&](Point& p) {
-        const auto dy = random(s.R * s.N, 1), w = random(s.N * s.K, 2), before = random(s.R * s.K, 4);
-        const auto run = [&](Device& d, int64_t from, int64_t to) {
-          const Tensor dys = d.put(dy, {s.R, s.N}), dx = accumulate ? d.put(before, {s.R, s.K}) : d.make({s.R, s.K});
-          d.backend.matmul_backward(d.queue(), dys.rows(from, to), d.weight(w, s.N, s.K), dx.rows(from, to), accumulate,
-                                    d.workspace(Op::matmul_backward, s.R, s.N, s.K));
-          return d.get<float>(dx.rows(from, to));
-        };
-        const auto dx = everywhere(p, [&](Device& d) { return run(d, 0, s.R); });
-        const auto right = [&](int64_t n, int64_t k) { return w[size_t(n * s.K + k)]; };
-        auto want = product(dy, s.R, s.N, s.K, right);
-        for (size_t i = 0; accumulate && i < want.size(); ++i) want[i] += before[i];
-        p.near("dx", dx, want, 3e-6);
-        if (!accumulate) p.same("chains", dx, chains(dy, s.R, s.N, s.K, right));
-        Device d(primary());
-        for (const int64_t row : {int64_t{0}, s.R - 1})
-          if (row >= 0 && row < s.R)
-            p.same("row " + std::to_string(row) + " alone", run(d, row, row + 1), std::vector<float>(dx.begin() + row * s.K, dx.begin() + (row + 1) * s.K));
-      });
+  for (const DType precision : precisions)
+    for (const Shape& s : shapes)
+      for (const bool accumulate : {false, true})
+        point(text(s) + (accumulate ? " accumulating" : "") + name_of(precision), [&](Point& p) {
+          const auto dy = random(s.R * s.N, 1), w = random(s.N * s.K, 2), before = random(s.R * s.K, 4);
+          const auto run = [&](Device& d, int64_t from, int64_t to) {
+            const Tensor dys = d.put(dy, {s.R, s.N}), dx = accumulate ? d.put(before, {s.R, s.K}) : d.make({s.R, s.K});
+            d.backend.matmul_backward(d.queue(), dys.rows(from, to), d.weight(w, s.N, s.K), dx.rows(from, to), accumulate,
+                                      d.workspace(Op::matmul_backward, s.R, s.N, s.K));
+            return d.get<float>(dx.rows(from, to));
+          };
+          const auto dx = everywhere(p, [&](Device& d) { return run(d, 0, s.R); }, precision);
+          const auto left = as(precision, dy), values = as(precision, w);
+          const auto right = [&](int64_t n, int64_t k) { return values[size_t(n * s.K + k)]; };
+          auto want = product(left, s.R, s.N, s.K, right);
+          for (size_t i = 0; accumulate && i < want.size(); ++i) want[i] += before[i];
+          p.near("dx", dx, want, 3e-6);
+          if (!accumulate) p.same("chains", dx, chains(precision, left, s.R, s.N, s.K, right));
+          Device d(primary(precision));
+          for (const int64_t row : {int64_t{0}, s.R - 1})
+            if (row >= 0 && row < s.R)
+              p.same("row " + std::to_string(row) + " alone", run(d, row, row + 1), std::vector<float>(dx.begin() + row * s.K, dx.begin() + (row + 1) * s.K));
+        });
+}
+
+// Products, sums and inputs on both sides of the smallest normal number: fp32 keeps denormals, bf16 has none.
+CG_TEST("matmul", matmul_denormals) {
+  for (const DType precision : precisions)
+    point(std::string("denormals") + name_of(precision), [&](Point& p) {
+      const Shape s{21, 50, 37};
+      const auto scaled = [](std::vector<float> values, int exponent) {  // …, 2^exponent times 1, 2^-3, … 2^-18
+        for (size_t i = 0; i < values.size(); ++i) values[i] = std::ldexp(values[i], exponent - int(i % 7) * 3);
+        return values;
+      };
+      for (const auto& [of_x, of_w] : {std::pair{-60, -60}, {-120, 0}, {0, -122}}) {
+        const auto x = scaled(random(s.R * s.K, 1), of_x), w = scaled(random(s.N * s.K, 2), of_w);
+        const auto y = everywhere(p, [&](Device& d) {
+          const Tensor out = d.make({s.R, s.N});
+          d.backend.matmul(d.queue(), d.put(x, {s.R, s.K}), d.weight(w, s.N, s.K), Weight{}, out, false, d.workspace(Op::matmul, s.R, s.N, s.K));
+          return d.get<float>(out);
+        }, precision);
+        const auto left = as(precision, x), values = as(precision, w);
+        p.same("chains", y, chains(precision, left, s.R, s.K, s.N, [&](int64_t k, int64_t n) { return values[size_t(n * s.K + k)]; }));
+        const auto denormals = std::count_if(y.begin(), y.end(), [](float v) { return std::fpclassify(v) == FP_SUBNORMAL; });
+        p.expect(precision == DType::bf16 ? denormals == 0 : denormals > 0, std::to_string(denormals) + " denormals");
+      }
+    });
 }
 
 // A row-strided x and y: what a slice of a wider buffer is.

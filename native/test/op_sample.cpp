@@ -114,62 +114,65 @@ CG_TEST("sample", sample_draws) {
   struct Case {
     int64_t states, V, real, H;
   };
-  for (const Case& c : {Case{1, 1, 1, 1}, {3, 300, 257, 8}, {70, 2048, 2048, 16}})
-    point(std::to_string(c.states) + " states, " + std::to_string(c.real) + " of " + std::to_string(c.V) + " ids", [&](Point& p) {
-      auto h = random(c.states * c.H, 1);
-      for (float& x : h) x *= 3;
-      const auto w = random(c.V * c.H, 2);
-      std::vector<Row> rows;
-      for (int64_t i = 0; i < 150; ++i) {
-        Row r{int32_t(i * 7 % c.states), settings[i % std::size(settings)], {17, uint64_t(i), uint64_t(3 * i)}, {}};
-        for (int64_t id = i % 5; id < c.real && id < 60; id += 4) r.seen.push_back(int32_t(id));
-        rows.push_back(r);
-      }
-      const auto got = everywhere(p, [&](Device& d) { return both(run(d, h, c.H, w, c.V, c.real, rows)); });
-      Doubles logp;
-      std::vector<float> got_logp;
-      int close = 0;
-      for (size_t i = 0; i < rows.size(); ++i) {
-        double want = 0, margin = 0;
-        const int32_t id = twin(h, c.H, w, c.real, rows[i], &want, &margin);
-        if (margin < 1e-6) { ++close; continue; }
-        p.expect(got[i] == float(id), "row " + std::to_string(i) + " drew " + std::to_string(got[i]) + " instead of " + std::to_string(id));
-        logp.push_back(want);
-        got_logp.push_back(got[rows.size() + i]);
-      }
-      p.expect(close < 5, "draws are seldom at a border");
-      p.near("log-prob", got_logp, logp, 2e-6);
-      Device d(primary());
-      for (const size_t i : {size_t{0}, size_t{77}, size_t{149}}) {  // alone, its state the only one
-        Row alone = rows[i];
-        const auto begin = h.begin() + alone.state * c.H;
-        alone.state = 0;
-        p.same("row " + std::to_string(i) + " alone", both(run(d, {begin, begin + c.H}, c.H, w, c.V, c.real, {alone})), {got[i], got[rows.size() + i]});
-      }
-    });
+  for (const DType precision : precisions)
+    for (const Case& c : {Case{1, 1, 1, 1}, {3, 300, 257, 8}, {70, 2048, 2048, 16}})
+      point(std::to_string(c.states) + " states, " + std::to_string(c.real) + " of " + std::to_string(c.V) + " ids" + name_of(precision), [&](Point& p) {
+        auto h = random(c.states * c.H, 1);
+        for (float& x : h) x *= 3;
+        const auto w = random(c.V * c.H, 2);
+        std::vector<Row> rows;
+        for (int64_t i = 0; i < 150; ++i) {
+          Row r{int32_t(i * 7 % c.states), settings[i % std::size(settings)], {17, uint64_t(i), uint64_t(3 * i)}, {}};
+          for (int64_t id = i % 5; id < c.real && id < 60; id += 4) r.seen.push_back(int32_t(id));
+          rows.push_back(r);
+        }
+        const auto got = everywhere(p, [&](Device& d) { return both(run(d, h, c.H, w, c.V, c.real, rows)); }, precision);
+        const auto states = as(precision, h), head = as(precision, w);
+        Doubles logp;
+        std::vector<float> got_logp;
+        int close = 0;
+        for (size_t i = 0; i < rows.size(); ++i) {
+          double want = 0, margin = 0;
+          const int32_t id = twin(states, c.H, head, c.real, rows[i], &want, &margin);
+          if (margin < 1e-6) { ++close; continue; }
+          p.expect(got[i] == float(id), "row " + std::to_string(i) + " drew " + std::to_string(got[i]) + " instead of " + std::to_string(id));
+          logp.push_back(want);
+          got_logp.push_back(got[rows.size() + i]);
+        }
+        p.expect(close < 5, "draws are seldom at a border");
+        p.near("log-prob", got_logp, logp, 2e-6);
+        Device d(primary(precision));
+        for (const size_t i : {size_t{0}, size_t{77}, size_t{149}}) {  // alone, its state the only one
+          Row alone = rows[i];
+          const auto begin = h.begin() + alone.state * c.H;
+          alone.state = 0;
+          p.same("row " + std::to_string(i) + " alone", both(run(d, {begin, begin + c.H}, c.H, w, c.V, c.real, {alone})), {got[i], got[rows.size() + i]});
+        }
+      });
 }
 
 CG_TEST("sample", sample_and_score) {
-  point("a drawn id's log-prob is head_logp's, bit for bit", [&](Point& p) {
-    const int64_t V = 513, H = 24, M = 9;
-    auto h = random(M * H, 1);
-    for (float& x : h) x *= 3;
-    const auto w = random(V * H, 2);
-    Device d(primary());
-    std::vector<Row> rows;
-    std::vector<int32_t> index;
-    std::vector<float> temperature;
-    for (int32_t i = 0; i < M; ++i) {
-      rows.push_back({i, {.temperature = i % 3 == 0 ? 1 : 0.7f, .top_p = 0.9f, .repetition_penalty = 1.3f}, {1, uint64_t(i), 0}, {1, 2, 3}});
-      index.push_back(i);
-      temperature.push_back(rows.back().params.temperature);
-    }
-    const Drawn drawn = run(d, h, H, w, V, V, rows);
-    const Tensor logp = d.make({M});
-    d.backend.head_logp(d.queue(), d.put(h, {M, H}), d.weight(w, V, H), V, {d.put(index), d.put(drawn.ids), d.put(temperature)}, logp, Tensor{},
-                        d.workspace(Op::head_logp, M, V, H));
-    p.same("log-probs", drawn.logp, d.get<float>(logp));
-  });
+  for (const DType precision : precisions)
+    point(std::string("a drawn id's log-prob is head_logp's, bit for bit") + name_of(precision), [&](Point& p) {
+      const int64_t V = 513, H = 24, M = 9;
+      auto h = random(M * H, 1);
+      for (float& x : h) x *= 3;
+      const auto w = random(V * H, 2);
+      Device d(primary(precision));
+      std::vector<Row> rows;
+      std::vector<int32_t> index;
+      std::vector<float> temperature;
+      for (int32_t i = 0; i < M; ++i) {
+        rows.push_back({i, {.temperature = i % 3 == 0 ? 1 : 0.7f, .top_p = 0.9f, .repetition_penalty = 1.3f}, {1, uint64_t(i), 0}, {1, 2, 3}});
+        index.push_back(i);
+        temperature.push_back(rows.back().params.temperature);
+      }
+      const Drawn drawn = run(d, h, H, w, V, V, rows);
+      const Tensor logp = d.make({M});
+      d.backend.head_logp(d.queue(), d.put(h, {M, H}), d.weight(w, V, H), V, {d.put(index), d.put(drawn.ids), d.put(temperature)}, logp, Tensor{},
+                          d.workspace(Op::head_logp, M, V, H));
+      p.same("log-probs", drawn.logp, d.get<float>(logp));
+    });
   point("no row", [&](Point& p) {
     everywhere(p, [&](Device& d) { return both(run(d, {}, 4, random(40, 1), 10, 10, {})); });
   });

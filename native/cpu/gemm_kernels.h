@@ -1,0 +1,311 @@
+// y [R][n] (+)= Σ_k x[r][k] w[k][n] + bias, a piece of a product, for one instruction set (for_each_isa.h).
+//
+// A register tile is R rows by G groups by P vectors of 16 outputs. Each output is one chain of fused steps over k ascending from +0; a chain that is cut into
+// blocks of k is put aside and continued. Which tile computes an output never shows in its bits.
+//
+//   step     lane of w         row of x                                  acc after the step
+//   Fp32     w[k]              x[k]                                      fma(x[k], w[k], acc)
+//   Split    w[2i], w[2i+1]    x[1], x[0], x[3], x[2], … as fp32         fma(x[2i], w[2i], fma(x[2i+1], w[2i+1], acc))
+//   Dot      w[2i], w[2i+1]    lanes as of w                             the same in one instruction, VDPBF16PS
+//
+// Many rows in bf16 go another way where that instruction is slow: a block of w is widened to fp32, each pair the odd one first, and is Fp32's.
+namespace cg::cpu::CG_ISA::gemm {
+
+#if CG_ISA_LEVEL >= 2  // 32 registers of 16 floats
+constexpr int most_rows = 8;
+constexpr int vectors_at_once(int) { return 3; }
+constexpr int groups_at_once(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+#elif CG_ISA_LEVEL == 1  // 16 registers of 8 floats
+constexpr int most_rows = 6;
+constexpr int vectors_at_once(int rows) { return rows <= 2 ? 3 : rows == 3 ? 2 : 1; }
+constexpr int groups_at_once(int rows) { return rows == 1 ? 2 : 1; }
+#else
+constexpr int most_rows = 1;
+constexpr int vectors_at_once(int) { return 1; }
+constexpr int groups_at_once(int) { return 1; }
+#endif
+
+/// The two bf16 of a lane, widened: bits move, nothing rounds.
+#if CG_ISA_LEVEL >= 2
+CG_INLINE Vec even_of(Vec lanes) { return {(__m512)((__v16su)lanes.v << 16)}; }
+CG_INLINE Vec odd_of(Vec lanes) { return {(__m512)((__v16su)lanes.v & 0xffff0000)}; }
+#elif CG_ISA_LEVEL == 1
+CG_INLINE Vec even_of(Vec lanes) { return {{(__m256)((__v8su)lanes.v[0] << 16), (__m256)((__v8su)lanes.v[1] << 16)}}; }
+CG_INLINE Vec odd_of(Vec lanes) { return {{(__m256)((__v8su)lanes.v[0] & 0xffff0000), (__m256)((__v8su)lanes.v[1] & 0xffff0000)}}; }
+#else
+CG_INLINE Vec even_of(const Vec& lanes) { return each([&](int i) CG_INLINE_LAMBDA { return std::bit_cast<float>(std::bit_cast<uint32_t>(lanes.v[i]) << 16); }); }
+CG_INLINE Vec odd_of(const Vec& lanes) {
+  return each([&](int i) CG_INLINE_LAMBDA { return std::bit_cast<float>(std::bit_cast<uint32_t>(lanes.v[i]) & 0xffff0000); });
+}
+#endif
+
+/// acc[r][v] after x[r · x_stride] and w[v], R rows and V vectors.
+template <int R, int V>
+CG_INLINE void fused_step(Vec (&acc)[R][V], const float* x, int64_t x_stride, const Vec (&w)[V]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    const Vec xr = broadcast(x[r * x_stride]);
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) acc[r][v] = fma(xr, w[v], acc[r][v]);
+  }
+}
+
+struct Fp32 {
+  static constexpr int floats = 1;  // of x in a step
+  template <int R, int V>
+  static CG_INLINE void step(Vec (&acc)[R][V], const float* x, int64_t x_stride, const Vec (&lanes)[V]) {
+    fused_step(acc, x, x_stride, lanes);
+  }
+};
+
+struct Split {
+  static constexpr int floats = 2;
+  template <int R, int V>
+  static CG_INLINE void step(Vec (&acc)[R][V], const float* x, int64_t x_stride, const Vec (&lanes)[V]) {
+    Vec half[V];
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) half[v] = odd_of(lanes[v]);
+    fused_step(acc, x, x_stride, half);
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) half[v] = even_of(lanes[v]);
+    fused_step(acc, x + 1, x_stride, half);
+  }
+};
+
+#if CG_ISA_LEVEL >= 3
+struct Dot {
+  static constexpr int floats = 1;
+  template <int R, int V>
+  static CG_INLINE void step(Vec (&acc)[R][V], const float* x, int64_t x_stride, const Vec (&lanes)[V]) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const __m512i xr = _mm512_set1_epi32(std::bit_cast<int32_t>(x[r * x_stride]));
+#pragma GCC unroll 16
+      for (int v = 0; v < V; ++v) acc[r][v].v = _mm512_dpbf16_ps(acc[r][v].v, (__m512bh)xr, (__m512bh)_mm512_castps_si512(lanes[v].v));
+    }
+  }
+};
+#else
+using Dot = Split;  // never asked for
+#endif
+
+/// What a tile reads, and where its chains come from and go to.
+struct Strip {
+  const float* x;
+  int64_t x_stride;
+  const float* w;  // [steps][w_stride] lanes, groups group_stride apart
+  int64_t w_stride, group_stride, steps;
+  const float* from;  // or none: chains begin with +0
+  int64_t from_stride;
+  float* to;
+  int64_t to_stride;
+  const float* bias;  // or none
+  bool accumulate;
+  const char* ahead;  // bytes wanted soon, ahead_step of them for each step
+  int64_t ahead_step;
+};
+
+/// Bytes of w ahead in a stream that is read once.
+constexpr int64_t stream_distance = 4096;
+
+/// Where vector v of a tile begins, from the tile's first group on.
+template <int P>
+constexpr int64_t column_of(int v) { return v / P * Panels::group_width + v % P * 16; }
+
+template <class Step, int R, int G, int P>
+__attribute__((noinline)) void tile(const Strip& s, int64_t first_column) {
+  constexpr int V = G * P;
+  constexpr bool streams = R <= 3;
+  Vec acc[R][V];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) acc[r][v] = s.from ? load(s.from + r * s.from_stride + first_column + column_of<P>(v)) : zero();
+  const float *x = s.x, *w = s.w + first_column;
+  const char* ahead = s.ahead;
+  const int64_t x_stride = s.x_stride, w_stride = s.w_stride, group_stride = s.group_stride, ahead_step = s.ahead_step;
+  for (int64_t i = s.steps; i > 0; --i) {
+    Vec lanes[V];
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) {
+      const float* at = w + v / P * group_stride + v % P * 16;
+      lanes[v] = load(at);
+      if (streams) __builtin_prefetch(reinterpret_cast<const char*>(at) + stream_distance, 0, 3);
+    }
+    if (!streams) __builtin_prefetch(ahead, 0, 2);
+    Step::template step<R, V>(acc, x, x_stride, lanes);
+    x += Step::floats;
+    w += w_stride;
+    ahead += ahead_step;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) {
+      float* to = s.to + r * s.to_stride + first_column + column_of<P>(v);
+      Vec value = acc[r][v];
+      if (s.bias) value = add(value, load(s.bias + first_column + column_of<P>(v)));
+      if (s.accumulate) value = add(load(to), value);
+      store(to, value);
+    }
+}
+
+/// R rows by V vectors of one group.
+template <class Step, int R, int V>
+void strip(const Strip& s) {
+  constexpr int P = std::min(V, vectors_at_once(R));
+  for (int v = 0; v + P <= V; v += P) tile<Step, R, 1, P>(s, v * 16);
+  if constexpr (V % P != 0) tile<Step, R, 1, V % P>(s, V / P * P * 16);
+}
+
+/// Rows and vectors known only now.
+template <class Step, int R = most_rows>
+CG_INLINE void any_strip(int64_t rows, int64_t vectors, const Strip& s) {
+  if constexpr (R > 0) {
+    if (rows != R) return any_strip<Step, R - 1>(rows, vectors, s);
+    if (vectors == 3) strip<Step, R, 3>(s);
+    else if (vectors == 2) strip<Step, R, 2>(s);
+    else strip<Step, R, 1>(s);
+  }
+}
+
+/// Few rows: whole groups side by side, so that enough chains are in flight and the weights are one pass. Returns how many groups are done.
+template <class Step, int R = most_rows>
+CG_INLINE int64_t whole_groups(int64_t rows, int64_t groups, Strip s) {
+  if constexpr (R > 0) {
+    if (rows != R) return whole_groups<Step, R - 1>(rows, groups, s);
+    constexpr int G = groups_at_once(R);
+    int64_t g = 0;
+    if constexpr (G > 1)
+      for (; g + G <= groups; g += G) {
+        tile<Step, R, G, 3>(s, 0);
+        s.w += G * s.group_stride;
+        s.to += G * Panels::group_width;
+        if (s.bias) s.bias += G * Panels::group_width;
+      }
+    return g;
+  }
+  return 0;
+}
+
+/// to [2 · steps][width]: each pair of lanes as fp32, the odd one first.
+CG_INLINE void widen_block(const float* lanes, int64_t steps, int64_t width, float* to) {
+  for (int64_t i = 0; i < steps; ++i, lanes += width, to += 2 * width)
+    for (int64_t j = 0; j < width; j += 16) {
+      const Vec pair = load(lanes + j);
+      store(to + j, odd_of(pair));
+      store(to + width + j, even_of(pair));
+    }
+}
+
+/// A row of lanes without its odd halves.
+CG_INLINE void drop_odd(const float* lanes, int64_t width, float* to) {
+  for (int64_t j = 0; j < width; ++j) to[j] = std::bit_cast<float>(std::bit_cast<uint32_t>(lanes[j]) & 0xffff);
+}
+
+/// n things in `count` parts, as even as can be: no last part of one.
+struct Parts {
+  int64_t n, count;
+  CG_INLINE Parts(int64_t n, int64_t most) : n(n), count(std::max<int64_t>(1, (n + most - 1) / most)) {}
+  CG_INLINE int64_t begin(int64_t i) const { return n * i / count; }
+};
+
+/// The last group's outputs from its padded sums.
+CG_INLINE void finish_ragged(const Product& job, const Piece& piece, int64_t column, const float* sums) {
+  for (int64_t r = piece.row_begin; r < piece.row_end; ++r, sums += Panels::group_width)
+    for (int64_t j = column; j < job.outputs; ++j) {
+      const float value = job.bias ? sums[j - column] + job.bias[j] : sums[j - column];
+      float& to = job.y[r * job.y_stride + j];
+      to = job.accumulate ? to + value : value;
+    }
+}
+
+/// partial [piece_rows][48]; widened [block_depth][48] when `widen`.
+template <class Step, bool widen>
+void multiply(const Product& job, const Piece& piece, float* partial, float* widened) {
+  constexpr int64_t width_most = Panels::group_width, floats = widen ? 2 : Step::floats;  // of x for a row of lanes
+  const Panels& w = *job.w;
+  const int64_t rows = piece.row_end - piece.row_begin;
+  // An odd number of bf16 inputs is padded by w; where a vocabulary is cut at an odd number, the last pair is masked.
+  const int64_t tail = w.pairs() && job.inputs < w.inputs() ? job.inputs % 2 : 0, steps = w.pairs() ? (job.inputs + 1) / 2 - tail : job.inputs;
+  const Parts strips(rows, most_rows), blocks(steps, strips.count == 1 && !widen ? steps : w.pairs() ? block_depth / 2 : block_depth);
+  float masked[width_most];
+
+  int64_t g = piece.group_begin;
+  if (strips.count == 1 && !widen && tail == 0) {
+    const int64_t whole = std::min(piece.group_end, job.outputs / width_most) - g, at = piece.row_begin;
+    g += whole_groups<Step>(rows, whole,
+                            {job.x + at * job.x_stride, job.x_stride, w.group(g), width_most, width_most * w.steps(), steps, nullptr, 0,
+                             job.y + at * job.y_stride + g * width_most, job.y_stride, job.bias ? job.bias + g * width_most : nullptr, job.accumulate, nullptr, 0});
+  }
+  for (; g < piece.group_end; ++g) {
+    const int64_t width = w.width(g), column = g * width_most, columns = std::min(width_most, job.outputs - column), vectors = (columns + 15) / 16;
+    const bool ragged = columns < vectors * 16;
+    for (int64_t b = 0; b < blocks.count + tail; ++b) {
+      const int64_t k = b < blocks.count ? blocks.begin(b) : steps, depth = b < blocks.count ? blocks.begin(b + 1) - k : 1;
+      const bool last = b + 1 == blocks.count + tail, finished = last && !ragged;
+      const float* lanes = w.group(g) + k * width;
+      const char* next = reinterpret_cast<const char*>(lanes + depth * width);  // blocks follow one another, and so do groups
+      if (b == blocks.count) {
+        drop_odd(lanes, width, masked);
+        lanes = masked;
+      }
+      Strip s{nullptr, job.x_stride, lanes, width, 0, depth, nullptr, width_most, nullptr, finished ? job.y_stride : width_most,
+              finished && job.bias ? job.bias + column : nullptr, finished && job.accumulate, nullptr, 0};
+      if constexpr (widen) {
+        widen_block(lanes, depth, width, widened);
+        s.w = widened;
+        s.steps = 2 * depth;
+      }
+      s.ahead_step = (depth * width * 4 / strips.count + s.steps) / (s.steps + 1);
+      for (int64_t i = 0; i < strips.count; ++i) {
+        const int64_t at = strips.begin(i), row = piece.row_begin + at;
+        s.x = job.x + row * job.x_stride + k * floats;
+        s.from = b > 0 ? partial + at * width_most : nullptr;
+        s.to = finished ? job.y + row * job.y_stride + column : partial + at * width_most;
+        s.ahead = next + i * s.steps * s.ahead_step;
+        any_strip<Step>(strips.begin(i + 1) - at, vectors, s);
+      }
+    }
+    if (ragged) finish_ragged(job, piece, column, partial);
+  }
+}
+
+/// The nearest bf16, ties to even, as the upper half; NaN stays a NaN. The bits of round_to_bf16.
+CG_INLINE uint32_t rounded(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value), nearest = bits + 0x7fff + (bits >> 16 & 1);
+  return ((bits & 0x7fffffff) > 0x7f800000 ? bits | 0x400000 : nearest) & 0xffff0000;
+}
+
+/// x [n] as Dot wants it: [(n + 1) / 2] lanes.
+inline void round_to_lanes(const float* x, int64_t n, float* to) {
+  for (int64_t i = 0; i < n / 2; ++i) to[i] = std::bit_cast<float>(rounded(x[2 * i]) >> 16 | rounded(x[2 * i + 1]));
+  if (n % 2) to[n / 2] = std::bit_cast<float>(rounded(x[n - 1]) >> 16);
+}
+
+/// x [n] as Split and widened blocks want it: fp32, each pair the odd one first.
+inline void round_and_swap(const float* x, int64_t n, float* to) {
+  for (int64_t i = 0; i + 2 <= n; i += 2) {
+    to[i] = std::bit_cast<float>(rounded(x[i + 1]));
+    to[i + 1] = std::bit_cast<float>(rounded(x[i]));
+  }
+  if (n % 2) {
+    to[n - 1] = 0;
+    to[n] = std::bit_cast<float>(rounded(x[n - 1]));
+  }
+}
+
+inline void round_rows(Way way, const float* x, int64_t x_stride, int64_t rows, int64_t n, float* to, int64_t to_stride) {
+  for (int64_t r = 0; r < rows; ++r, x += x_stride, to += to_stride) way == Way::dot ? round_to_lanes(x, n, to) : round_and_swap(x, n, to);
+}
+
+inline void run_piece(Way way, const Product& job, const Piece& piece, float* partial, float* widened) {
+  switch (way) {
+    case Way::fp32: return multiply<Fp32, false>(job, piece, partial, widened);
+    case Way::split: return multiply<Split, false>(job, piece, partial, widened);
+    case Way::widen: return multiply<Fp32, true>(job, piece, partial, widened);
+    case Way::dot: return multiply<Dot, false>(job, piece, partial, widened);
+  }
+}
+
+}  // namespace cg::cpu::CG_ISA::gemm
