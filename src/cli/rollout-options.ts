@@ -12,6 +12,11 @@ export const rolloutOptions = {
       decides: false, // it says where a policy is; what it is stands in every rollout
     },
   ),
+  noise: option.number(0, 'lexical: this share of its decisions is flawed, the others vary; 0: the same every time', {
+    min: 0,
+    max: 1,
+    metavar: 'P',
+  }),
   samplesPerPrompt: option.integer(1, 'rollouts of each instance: one group', { alias: 'n', min: 1, max: 4096, metavar: 'N' }),
   promptsPerStep: option.integer(undefined, 'groups of one step of training; numbers the groups', { min: 1, metavar: 'N' }),
   recipe: option.choice(['codegrep'], undefined, "a paper's settings where you say nothing: sampling, limits, samples; prints them"),

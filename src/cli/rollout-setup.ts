@@ -32,6 +32,7 @@ export async function setUp(options: RolloutValues, context: Context): Promise<S
     throw new UsageError(`--on-policy takes --policy native:MODEL, not ${options.policy}`)
   if (options.onPolicy !== undefined && spec.kind === 'native' && spec.adapter !== null)
     throw new UsageError(`--on-policy takes the adapters from ${options.onPolicy}: leave out @${spec.adapter}`)
+  if (options.noise > 0 && spec.kind !== 'lexical') throw new UsageError(`--noise takes --policy lexical, not ${options.policy}`)
   const toolset = toolsetOf(options)
   const thinking = options.thinking === 'on'
   const wanted = options.prompt ?? 'full'
@@ -40,6 +41,7 @@ export async function setUp(options: RolloutValues, context: Context): Promise<S
     thinking,
     tokenizer: options.tokenizer,
     keyFile: options.keyFile,
+    noise: options.noise,
     requestTimeoutMs: options.requestTimeout * 1000,
     retries: options.retries,
     tools: wanted === 'full' ? toolset.tools.map(schemaOf) : null,

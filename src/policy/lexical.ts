@@ -2,6 +2,7 @@ import { parseCalls } from '../model/parse-calls.js'
 import { sha256 } from '../record/canonical.js'
 import { answerText, callText } from './call-text.js'
 import { issueClues } from './lexical-clues.js'
+import { noisyTurn } from './lexical-noise.js'
 import { type Ranked, rankFiles } from './lexical-rank.js'
 import { firstSearches, type Search, searchKey, secondSearches } from './lexical-search.js'
 import type { Message, Policy, TurnRequest } from './policy.js'
@@ -15,13 +16,16 @@ const mostSearches = 8
  *
  * It sees what a model sees, writes what a model could write and draws nothing: a baseline, and a teacher for supervised fine-tuning. Samples of an instance after
  * the first search in other orders, so that they also show how to go on after a search that found nothing.
+ *
+ * @param noise above 0 it is another agent, that draws what it does and makes that share of its decisions badly (see `noisyTurn`)
  */
-export function lexicalPolicy(): Policy {
+export function lexicalPolicy(noise = 0): Policy {
+  const name = noise === 0 ? 'lexical' : `lexical+noise:${noise}`
   return {
-    identity: { kind: 'lexical', name: 'lexical', revision: 3 },
+    identity: { kind: 'lexical', name, revision: 3, ...(noise === 0 ? {} : { noise, noise_revision: 1 }) },
     tokens: false,
-    scripted: true,
-    submit: async request => ({ text: nextTurn(request), stop: 'stop' }),
+    scripted: noise === 0,
+    submit: async request => ({ text: noise === 0 ? nextTurn(request) : noisyTurn(request, noise), stop: 'stop' }),
     release: () => {},
     close: async () => {},
   }

@@ -24,6 +24,8 @@ export type PolicyOptions = {
   /** `openai:` with token ids: the checkpoint directory whose tokenizer and template the server's model has. */
   tokenizer?: string | undefined
   keyFile?: string | undefined
+  /** `lexical`: the share of its decisions that are flawed. */
+  noise?: number | undefined
   requestTimeoutMs: number
   retries: number
   /** Schemas of the tools, where the prompt style gives them to the template. */
@@ -96,7 +98,7 @@ export async function openPolicy(
     case 'bm25':
       return { policy: bm25Policy(spec.k) }
     case 'lexical':
-      return { policy: lexicalPolicy() }
+      return { policy: lexicalPolicy(options.noise) }
     case 'replay':
       return { policy: await replayPolicy(spec.file) }
   }
