@@ -108,9 +108,9 @@ check-sanitize: build/sanitize/address/native-test build/sanitize/thread/native-
 check-slow: tests build/fuzz/fuzz-safetensors
 	node build/js/test/run.js --jobs 1 --slow
 
-# make bench ONLY=reference: one backend.
-bench: programs
-	build/Release/native-bench $(if $(ONLY),--only $(ONLY))
+# One JSON line a figure; make bench ONLY=NAME runs one. Peers (PyTorch, TRL, llama.cpp) are installed into .bench on first use; nothing else needs them.
+bench: tests fixtures
+	node build/js/test/bench/run.js $(ONLY)
 
 golden: tests
 	node build/js/test/golden/run.js fixtures/golden/engine

@@ -1,11 +1,3 @@
-/**
- * Calls a second of the tools against `git grep` in the same worktree, in one run.
- *
- *   node build/js/test/bench/tools.js [PATH]     PATH: a repository, at its HEAD; default a fixture project
- *
- * Every way runs the same queries round robin, one call at a time; rounds alternate between the ways, so that other load on the machine meets all alike. Printed:
- * the median of the rounds, in calls a second, and the ratio to `git grep`. Nothing is cached.
- */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -14,59 +6,79 @@ import { noCache } from '#cg/store/cache.js'
 import { createToolRunner } from '#cg/tools/call.js'
 import { codegrep } from '#cg/tools/codegrep.js'
 import { repositoryTree } from '#cg/tools/repository-tree.js'
+import type { Tree } from '#cg/tools/tree.js'
 import { worktreeTree } from '#cg/tools/worktree-tree.js'
-
-const rounds = 9
-const scratch = mkdtempSync(join(tmpdir(), 'cg-bench-'))
-process.on('exit', () => rmSync(scratch, { recursive: true, force: true }))
-
-const given = process.argv[2]
-const { tree, worktree } = await repositoryTree(given ?? fixture('inkwell'), join(scratch, 'store'))
-const root = worktree.path!
-const slow = await worktreeTree({ path: root, bare: worktree.bare!, tree: worktree.tree, scanBytes: 0 })
-const paths = await tree.list()
-const runner = createToolRunner({ toolset: codegrep(), cache: noCache, cores: availableParallelism() })
+import type { Bench } from './bench.js'
+import { compared } from './figure.js'
+import { interleave } from './interleave.js'
 
 const literals = ['def ', 'class ', 'import', 'self', 'return None', 'raise']
 const patterns = ['def [a-z]+\\(', '^class \\w+', 'import (os|re)\\b', 'self\\.\\w+ =', 'return None$', 'raise \\w+Error']
-const ways: Record<string, () => Promise<void>> = {
-  'git grep, literals': async () => literals.forEach(gitGrep),
-  'grep, literals': () => calls(literals.map(pattern => [tree, 'grep', { pattern }])),
-  'grep, literals, by ripgrep': () => calls(literals.map(pattern => [slow, 'grep', { pattern }])),
-  'grep, patterns': () => calls(patterns.map(pattern => [tree, 'grep', { pattern }])),
-  glob: () => calls(literals.map(() => [tree, 'glob', { pattern: '**/*.py' }])),
-  read: () => calls(literals.map((_, i) => [tree, 'read', { path: paths[i % paths.length]! }])),
+const rounds = 9
+
+/**
+ * Calls a second of the tools against `git grep` in the same worktree, by the clock: $CG_BENCH_REPOSITORY at its HEAD, or a fixture project.
+ *
+ * Every way runs the same queries, one call at a time. Nothing is cached.
+ */
+export const tools: Bench = async function* (say) {
+  const scratch = mkdtempSync(join(tmpdir(), 'cg-bench-'))
+  try {
+    const given = process.env.CG_BENCH_REPOSITORY
+    const { tree, worktree } = await repositoryTree(given ?? fixture('inkwell', scratch), join(scratch, 'store'))
+    const root = worktree.path!
+    const slow = await worktreeTree({ path: root, bare: worktree.bare!, tree: worktree.tree, scanBytes: 0 })
+    const paths = await tree.list()
+    const found = await Promise.all(paths.map(path => tree.read(path)))
+    const bytes = found.reduce((sum, file) => sum + (file.kind === 'file' ? file.bytes.length : 0), 0)
+    say(`${given ?? 'fixture inkwell'}: ${paths.length} files, ${(bytes / 1e6).toFixed(2)} MB`)
+
+    const runner = createToolRunner({ toolset: codegrep(), cache: noCache, cores: availableParallelism() })
+    async function calls(list: [on: Tree, tool: string, args: object][]): Promise<void> {
+      for (const [on, tool, args] of list) await runner.call(on, tool, args)
+    }
+    const ways = {
+      'git grep, literals': async () => {
+        for (const pattern of literals) gitGrep(root, pattern)
+      },
+      'grep, literals': () => calls(literals.map(pattern => [tree, 'grep', { pattern }])),
+      'grep, literals, by ripgrep': () => calls(literals.map(pattern => [slow, 'grep', { pattern }])),
+      'grep, patterns': () => calls(patterns.map(pattern => [tree, 'grep', { pattern }])),
+      glob: () => calls(literals.map(() => [tree, 'glob', { pattern: '**/*.py' }])),
+      read: () => calls(literals.map((_, i) => [tree, 'read', { path: paths[i % paths.length]! }])),
+    }
+    const rates = await interleave(mapValues(ways, callsPerSecond), () => {}, rounds)
+    for (const [what, ours] of Object.entries(rates))
+      if (what !== 'git grep, literals')
+        yield compared({
+          bench: 'tools',
+          what,
+          unit: 'calls/s',
+          ours,
+          peer: rates['git grep, literals'],
+          peerName: 'git grep, literals',
+          better: 'more',
+          threads: availableParallelism(),
+        })
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
 }
 
-const seconds = new Map<string, number[]>(Object.keys(ways).map(name => [name, []]))
-for (let round = -1; round < rounds; round++)
-  for (const [name, way] of Object.entries(ways)) {
+/** A way of making as many calls as there are literals, as one that measures itself. */
+function callsPerSecond(way: () => Promise<void>): () => Promise<number> {
+  return async () => {
     const start = performance.now()
     await way()
-    if (round >= 0) seconds.get(name)!.push((performance.now() - start) / 1000)
+    return (literals.length / (performance.now() - start)) * 1000
   }
-
-const bytes = (await Promise.all(paths.map(path => tree.read(path)))).reduce(
-  (sum, found) => sum + (found.kind === 'file' ? found.bytes.length : 0),
-  0,
-)
-process.stdout.write(
-  `${given ?? 'fixture inkwell'}: ${paths.length} files, ${(bytes / 1e6).toFixed(2)} MB; median of ${rounds} rounds of ${literals.length} calls\n`,
-)
-const base = rate('git grep, literals')
-for (const name of Object.keys(ways))
-  process.stdout.write(`${name.padEnd(28)} ${rate(name).toFixed(0).padStart(8)} calls/s ${(rate(name) / base).toFixed(1).padStart(8)} x\n`)
-
-function rate(name: string): number {
-  const sorted = seconds.get(name)!.sort((a, b) => a - b)
-  return literals.length / sorted[sorted.length >> 1]!
 }
 
-async function calls(list: [tree: typeof tree, tool: string, args: object][]): Promise<void> {
-  for (const [on, tool, args] of list) await runner.call(on, tool, args)
+function mapValues<K extends string, A, B>(from: Record<K, A>, change: (value: A) => B): Record<K, B> {
+  return Object.fromEntries(Object.entries<A>(from).map(([key, value]) => [key, change(value)])) as Record<K, B>
 }
 
-function gitGrep(pattern: string): void {
+function gitGrep(root: string, pattern: string): void {
   try {
     execFileSync('git', ['grep', '-nI', '-e', pattern], { cwd: root, stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 28 })
   } catch (error) {
@@ -75,7 +87,7 @@ function gitGrep(pattern: string): void {
 }
 
 /** A fixture project as a repository of one commit. */
-function fixture(name: string): string {
+function fixture(name: string, scratch: string): string {
   const source = join(scratch, name)
   cpSync(join(process.cwd(), 'fixtures/repos', name, 'tree'), source, { recursive: true })
   for (const args of [

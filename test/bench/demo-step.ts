@@ -1,0 +1,1 @@
+export const demoStep = async function* (): AsyncGenerator<never> {}
