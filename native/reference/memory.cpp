@@ -176,8 +176,11 @@ Weight ReferenceBackend::load_weight(const std::string& name, const void* host, 
     throw Error("E_MEMORY", "no memory for the weight " + name);
   }
   const std::lock_guard lock(mutex_);
-  weights_.push_back(std::move(weight));
-  return {uint32_t(weights_.size())};
+  const auto free = std::find(weights_.begin(), weights_.end(), nullptr);
+  const auto id = uint32_t(free - weights_.begin()) + 1;
+  if (free == weights_.end()) weights_.push_back(std::move(weight));
+  else *free = std::move(weight);
+  return {id};
 }
 
 std::unique_ptr<Packed> ReferenceBackend::pack(const void* host, DType dtype, int64_t n, int64_t k) {

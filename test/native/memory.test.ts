@@ -25,7 +25,7 @@ t.test('gradients and updates have the same bits whatever is kept for the backwa
     results.push({
       stats,
       gradient: tensors.map(tensor => Buffer.from(tensor.values.buffer).toString('hex')),
-      adapter: await adapterBytes(trainer.adapter),
+      adapter: await adapterBytes(trainer.trained),
     })
     trainer.dispose()
   }

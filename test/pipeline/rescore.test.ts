@@ -53,7 +53,7 @@ async function writeAdapter(): Promise<void> {
     maxRowsPerPass: 100,
   })
   mkdirSync(adapterDir)
-  await trainer.adapter.save(adapterDir)
+  await trainer.trained.save(adapterDir)
   trainer.dispose()
   model.dispose()
 }
