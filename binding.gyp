@@ -148,7 +148,9 @@
       'type': 'executable',
       'dependencies': ['cg_core'],
       'libraries': ['-pthread'],
-      'sources': ['native/test/bench.cpp']
+      'cflags_cc!': ['-O1'],
+      'cflags_cc': ['-O3'],
+      'sources': ['native/test/bench.cpp', 'native/test/peak.cpp']
     },
     {
       # preloaded by tests into a process whose disk is to fail

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <optional>
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -11,6 +12,10 @@
 #include "cpu/bf16_way.h"
 #include "reference/denormals.h"
 #include "reference/isa.h"
+
+namespace cg::cpu::avx512::gemm {
+void run_piece(Way, const Product&, const Piece&, float* partial, float* widened);
+}
 
 #define CG_KERNELS "cpu/gemm_kernels.h"
 #include "cpu/for_each_isa.h"

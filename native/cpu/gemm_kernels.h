@@ -14,7 +14,7 @@ namespace cg::cpu::CG_ISA::gemm {
 #if CG_ISA_LEVEL >= 2  // 32 registers of 16 floats
 constexpr int most_rows = 8;
 constexpr int vectors_at_once(int) { return 3; }
-constexpr int groups_at_once(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+constexpr int groups_at_once(int rows) { return rows <= 2 ? 4 : rows <= 4 ? 2 : 1; }
 #elif CG_ISA_LEVEL == 1  // 16 registers of 8 floats
 constexpr int most_rows = 6;
 constexpr int vectors_at_once(int rows) { return rows <= 2 ? 3 : rows == 3 ? 2 : 1; }
@@ -85,8 +85,6 @@ struct Dot {
     }
   }
 };
-#else
-using Dot = Split;  // never asked for
 #endif
 
 /// What a tile reads, and where its chains come from and go to.
@@ -101,38 +99,39 @@ struct Strip {
   int64_t to_stride;
   const float* bias;  // or none
   bool accumulate;
-  const char* ahead;  // bytes wanted soon, ahead_step of them for each step
-  int64_t ahead_step;
+  const char* ahead;  // bytes wanted soon: one line of them each step, or (once) one for each vector, ahead_stride apart
+  int64_t ahead_step, ahead_stride;
 };
 
-/// Bytes of w ahead in a stream that is read once.
+/// Bytes ahead in a stream of weights that is read once.
 constexpr int64_t stream_distance = 4096;
 
 /// Where vector v of a tile begins, from the tile's first group on.
 template <int P>
 constexpr int64_t column_of(int v) { return v / P * Panels::group_width + v % P * 16; }
 
-template <class Step, int R, int G, int P>
+/// `once`: no other tile reads these weights. Memory is the limit then, and several streams at a time get more out of it.
+template <class Step, int R, int G, int P, bool once>
 __attribute__((noinline)) void tile(const Strip& s, int64_t first_column) {
   constexpr int V = G * P;
-  constexpr bool streams = R <= 3;
   Vec acc[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
     for (int v = 0; v < V; ++v) acc[r][v] = s.from ? load(s.from + r * s.from_stride + first_column + column_of<P>(v)) : zero();
   const float *x = s.x, *w = s.w + first_column;
-  const char* ahead = s.ahead;
-  const int64_t x_stride = s.x_stride, w_stride = s.w_stride, group_stride = s.group_stride, ahead_step = s.ahead_step;
+  const char* ahead = s.ahead + (once ? first_column / 16 * s.ahead_stride : 0);
+  const int64_t x_stride = s.x_stride, w_stride = s.w_stride, group_stride = s.group_stride, ahead_step = s.ahead_step, ahead_stride = s.ahead_stride;
   for (int64_t i = s.steps; i > 0; --i) {
     Vec lanes[V];
 #pragma GCC unroll 16
     for (int v = 0; v < V; ++v) {
       const float* at = w + v / P * group_stride + v % P * 16;
       lanes[v] = load(at);
-      if (streams) __builtin_prefetch(reinterpret_cast<const char*>(at) + stream_distance, 0, 3);
+      if (once && G > 1) __builtin_prefetch(reinterpret_cast<const char*>(at) + stream_distance, 0, 3);
+      if (once && G == 1) __builtin_prefetch(ahead + v * ahead_stride, 0, 3);
     }
-    if (!streams) __builtin_prefetch(ahead, 0, 2);
+    if (!once) __builtin_prefetch(ahead, 0, 2);
     Step::template step<R, V>(acc, x, x_stride, lanes);
     x += Step::floats;
     w += w_stride;
@@ -151,11 +150,11 @@ __attribute__((noinline)) void tile(const Strip& s, int64_t first_column) {
 }
 
 /// R rows by V vectors of one group.
-template <class Step, int R, int V>
+template <class Step, int R, int V, bool once = false>
 void strip(const Strip& s) {
   constexpr int P = std::min(V, vectors_at_once(R));
-  for (int v = 0; v + P <= V; v += P) tile<Step, R, 1, P>(s, v * 16);
-  if constexpr (V % P != 0) tile<Step, R, 1, V % P>(s, V / P * P * 16);
+  for (int v = 0; v + P <= V; v += P) tile<Step, R, 1, P, once>(s, v * 16);
+  if constexpr (V % P != 0) tile<Step, R, 1, V % P, once>(s, V / P * P * 16);
 }
 
 /// Rows and vectors known only now.
@@ -176,13 +175,19 @@ CG_INLINE int64_t whole_groups(int64_t rows, int64_t groups, Strip s) {
     if (rows != R) return whole_groups<Step, R - 1>(rows, groups, s);
     constexpr int G = groups_at_once(R);
     int64_t g = 0;
-    if constexpr (G > 1)
-      for (; g + G <= groups; g += G) {
-        tile<Step, R, G, 3>(s, 0);
-        s.w += G * s.group_stride;
-        s.to += G * Panels::group_width;
-        if (s.bias) s.bias += G * Panels::group_width;
+    for (; g + G <= groups; g += G) {
+      if constexpr (G > 1) {
+        tile<Step, R, G, 3, true>(s, 0);
+      } else {
+        s.ahead = reinterpret_cast<const char*>(s.w + s.group_stride);  // the next group in three streams
+        s.ahead_step = 64;
+        s.ahead_stride = s.steps * 64;
+        strip<Step, R, 3, true>(s);
       }
+      s.w += G * s.group_stride;
+      s.to += G * Panels::group_width;
+      if (s.bias) s.bias += G * Panels::group_width;
+    }
     return g;
   }
   return 0;
@@ -236,7 +241,7 @@ void multiply(const Product& job, const Piece& piece, float* partial, float* wid
     const int64_t whole = std::min(piece.group_end, job.outputs / width_most) - g, at = piece.row_begin;
     g += whole_groups<Step>(rows, whole,
                             {job.x + at * job.x_stride, job.x_stride, w.group(g), width_most, width_most * w.steps(), steps, nullptr, 0,
-                             job.y + at * job.y_stride + g * width_most, job.y_stride, job.bias ? job.bias + g * width_most : nullptr, job.accumulate, nullptr, 0});
+                             job.y + at * job.y_stride + g * width_most, job.y_stride, job.bias ? job.bias + g * width_most : nullptr, job.accumulate, nullptr, 0, 0});
   }
   for (; g < piece.group_end; ++g) {
     const int64_t width = w.width(g), column = g * width_most, columns = std::min(width_most, job.outputs - column), vectors = (columns + 15) / 16;
@@ -251,7 +256,7 @@ void multiply(const Product& job, const Piece& piece, float* partial, float* wid
         lanes = masked;
       }
       Strip s{nullptr, job.x_stride, lanes, width, 0, depth, nullptr, width_most, nullptr, finished ? job.y_stride : width_most,
-              finished && job.bias ? job.bias + column : nullptr, finished && job.accumulate, nullptr, 0};
+              finished && job.bias ? job.bias + column : nullptr, finished && job.accumulate, nullptr, 0, 0};
       if constexpr (widen) {
         widen_block(lanes, depth, width, widened);
         s.w = widened;
@@ -285,13 +290,13 @@ inline void round_to_lanes(const float* x, int64_t n, float* to) {
 
 /// x [n] as Split and widened blocks want it: fp32, each pair the odd one first.
 inline void round_and_swap(const float* x, int64_t n, float* to) {
-  for (int64_t i = 0; i + 2 <= n; i += 2) {
-    to[i] = std::bit_cast<float>(rounded(x[i + 1]));
-    to[i + 1] = std::bit_cast<float>(rounded(x[i]));
-  }
-  if (n % 2) {
-    to[n - 1] = 0;
-    to[n] = std::bit_cast<float>(rounded(x[n - 1]));
+  for (int64_t i = 0; i < n; ++i) to[i] = std::bit_cast<float>(rounded(x[i]));
+  if (n % 2) to[n] = 0;
+  for (int64_t i = 0; i < (n + 1) / 2; ++i) {  // halves of 64 bits change places: faster than a shuffle that the compiler finds
+    uint64_t pair;
+    std::memcpy(&pair, to + 2 * i, 8);
+    pair = pair << 32 | pair >> 32;
+    std::memcpy(to + 2 * i, &pair, 8);
   }
 }
 
@@ -299,13 +304,18 @@ inline void round_rows(Way way, const float* x, int64_t x_stride, int64_t rows, 
   for (int64_t r = 0; r < rows; ++r, x += x_stride, to += to_stride) way == Way::dot ? round_to_lanes(x, n, to) : round_and_swap(x, n, to);
 }
 
-inline void run_piece(Way way, const Product& job, const Piece& piece, float* partial, float* widened) {
+#if CG_ISA_LEVEL >= 3  // one instruction more than avx512: the rest is compiled once
+void run_piece(Way way, const Product& job, const Piece& piece, float* partial, float* widened) {
+  way == Way::dot ? multiply<Dot, false>(job, piece, partial, widened) : avx512::gemm::run_piece(way, job, piece, partial, widened);
+}
+#else
+void run_piece(Way way, const Product& job, const Piece& piece, float* partial, float* widened) {
   switch (way) {
     case Way::fp32: return multiply<Fp32, false>(job, piece, partial, widened);
-    case Way::split: return multiply<Split, false>(job, piece, partial, widened);
     case Way::widen: return multiply<Fp32, true>(job, piece, partial, widened);
-    case Way::dot: return multiply<Dot, false>(job, piece, partial, widened);
+    case Way::split: case Way::dot: return multiply<Split, false>(job, piece, partial, widened);
   }
 }
+#endif
 
 }  // namespace cg::cpu::CG_ISA::gemm

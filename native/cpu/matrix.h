@@ -20,7 +20,7 @@ struct Matrix final : reference::Packed {
   /// Wᵀ, packed by the first call: sampling and scoring never need it.
   const Panels& backward(reference::Threads& threads) const {
     std::call_once(once_, [&] {
-      backward_ = transposed(panels, threads);
+      backward_ = panels.transposed(threads);
       backward_bytes_ = backward_.bytes();
     });
     return backward_;

@@ -43,20 +43,40 @@ void Panels::read(int64_t n, float* to) const {
     }
 }
 
-Panels transposed(const Panels& w, reference::Threads& threads) {
-  Panels t(w.pairs() ? DType::bf16 : DType::f32, w.inputs(), w.outputs());
-  // Output k of the transpose is column k of w: [groups of w][steps][48] read along the groups.
-  t.fill(threads, [&](int64_t k, float* to) {
-    for (int64_t g = 0; g < w.groups(); ++g) {
-      const int64_t wide = w.width(g), count = std::min(Panels::group_width, w.outputs() - g * Panels::group_width);
-      const float* lanes = w.group(g) + (w.pairs() ? k / 2 : k) * wide;
-      float* row = to + g * Panels::group_width;
-      for (int64_t j = 0; j < count; ++j) row[j] = lanes[j];
-      if (w.pairs())
-        for (int64_t j = 0; j < count; ++j) {
-          const uint32_t pair = std::bit_cast<uint32_t>(lanes[j]);
-          row[j] = std::bit_cast<float>(k % 2 ? pair & 0xffff0000 : pair << 16);
-        }
+namespace {
+
+/// A block of at most 48 by 48 values: from [inputs][from_width] to [outputs][to_width].
+void transpose_block(const float* from, int64_t from_width, int64_t inputs, int64_t outputs, float* to, int64_t to_width) {
+  for (int64_t n = 0; n < outputs; ++n)
+    for (int64_t k = 0; k < inputs; ++k) to[n * to_width + k] = from[k * from_width + n];
+}
+
+/// The same in pairs: two lanes of neighbouring outputs become two of neighbouring inputs. Halves that pad an odd number are zero, and stay so.
+void transpose_pairs(const float* from, int64_t from_width, int64_t inputs, int64_t outputs, float* to, int64_t to_width) {
+  for (int64_t n = 0; n < outputs; n += 2)
+    for (int64_t k = 0; k < inputs; k += 2) {
+      const float* pair = from + k / 2 * from_width + n;
+      const uint32_t a = std::bit_cast<uint32_t>(pair[0]), b = std::bit_cast<uint32_t>(pair[1]);
+      to[n / 2 * to_width + k] = std::bit_cast<float>((a & 0xffff) | b << 16);
+      to[n / 2 * to_width + k + 1] = std::bit_cast<float>(a >> 16 | (b & 0xffff0000));
+    }
+}
+
+}  // namespace
+
+Panels Panels::transposed(reference::Threads& threads) const {
+  Panels t(pairs_ ? DType::bf16 : DType::f32, inputs_, outputs_);
+  const int64_t per_step = pairs_ ? 2 : 1;
+  threads.run(t.groups(), 1, 8.0 * double(outputs_ * inputs_), [&](int64_t begin, int64_t end) {
+    for (int64_t h = begin; h < end; ++h) {
+      const int64_t k = h * group_width, count = std::min(group_width, inputs_ - k), wide = t.width(h);
+      float* to = t.lanes_.get() + k * t.steps();
+      for (int64_t g = 0; g < groups(); ++g) {
+        const int64_t n = g * group_width;
+        (pairs_ ? transpose_pairs : transpose_block)(group(g) + k / per_step * width(g), width(g), count, std::min(group_width, outputs_ - n),
+                                                     to + n / per_step * wide, wide);
+      }
+      for (int64_t i = 0; i < t.steps(); ++i) std::fill(to + i * wide + (count + per_step - 1) / per_step * per_step, to + (i + 1) * wide, 0.0f);
     }
   });
   return t;

@@ -38,6 +38,8 @@ class Panels {
   void fill(reference::Threads& threads, const Row& row);
   /// The `inputs` values of output n.
   void read(int64_t n, float* to) const;
+  /// The same values with outputs and inputs changing places.
+  Panels transposed(reference::Threads&) const;
 
  private:
   /// from [48][inputs], absent rows zero.
@@ -47,9 +49,6 @@ class Panels {
   bool pairs_ = false;
   std::unique_ptr<float[], void (*)(void*)> lanes_{nullptr, std::free};
 };
-
-/// The same matrix by its other order: outputs and inputs change places, the values stay.
-Panels transposed(const Panels&, reference::Threads&);
 
 template <class Row>
 void Panels::fill(reference::Threads& threads, const Row& row) {

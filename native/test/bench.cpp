@@ -1,4 +1,5 @@
-// native-bench [--only reference|cpu] [--threads N] [--isa scalar|avx2|avx512|avx512bf16]: GFLOP/s of the backend's ops at the sizes of small models.
+// native-bench [--only reference|cpu] [--dtype fp32|bf16] [--threads N] [--isa scalar|avx2|avx512|avx512bf16]: GFLOP/s of the backend's ops at the sizes of small
+// models, as a share of what the cores can do at most (fp32 multiply-adds in registers, whatever the precision), and for few rows the weights' bytes per second.
 //
 // Best of several runs. A multiply and an add count as two flops; masked pairs of attention and recomputed scores are not counted, the
 // recomputed logits of head_backward are.
@@ -18,6 +19,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "reference/isa.h"
+#include "test/peak.h"
 
 namespace {
 
@@ -30,6 +32,13 @@ double now() {
   clock_gettime(clock_used, &t);
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
+
+/// Flops per second of `threads` cores at their best, from one short look. The clock of a shared machine wanders, so ops are compared with looks between their runs.
+double peak(double (*steps)(int64_t), int threads) {
+  const double start = now(), flops = steps(20000);
+  return threads * flops / (now() - start);
+}
+int threads_used = 1;
 
 struct Bench {
   Backend& backend;
@@ -74,9 +83,11 @@ struct Bench {
   }
   Tensor workspace(Op op, int64_t m, int64_t n, int64_t k) { return make({(backend.workspace(op, m, n, k) + 3) / 4}); }
 
-  void time(const std::string& what, double flops, const std::function<void()>& op) {
-    double best = 1e9, total = 0;
-    for (int run = 0; run < 200 && (run < 5 || total < 0.4); ++run) {
+  /// `bytes`: of weights that an op reads once, for ops that memory bounds.
+  void time(const std::string& what, double flops, const std::function<void()>& op, double bytes = 0) {
+    double best = 1e9, total = 0, most = 0;
+    for (int run = 0; run < 200 && (run < 5 || total < 0.25); ++run) {
+      most = std::max(most, peak(test::fp32_steps, threads_used));
       const double start = now();
       op();
       backend.wait(*queue);
@@ -84,7 +95,9 @@ struct Bench {
       best = std::min(best, seconds);
       total += seconds;
     }
-    std::printf("%-58s %8.1f GFLOP/s %10.1f us\n", what.c_str(), flops / best / 1e9, best * 1e6);
+    std::printf("%-58s %8.1f GFLOP/s %3.0f %% %10.1f us", what.c_str(), flops / best / 1e9, 100 * flops / best / most, best * 1e6);
+    if (bytes > 0) std::printf(" %6.1f GB/s", bytes / best / 1e9);
+    std::printf("\n");
     std::fflush(stdout);
   }
 };
@@ -103,17 +116,25 @@ std::string cpu_name() {
   return "unknown CPU";
 }
 
-void linears(Backend& backend, int64_t rows, int64_t n, int64_t k, int64_t rank) {
+void linear(Backend& backend, DType dtype, int64_t rows, int64_t n, int64_t k) {
   Bench b{backend};
-  const std::string shape = text(" %dx%dx%d", rows, n, k), ranked = text(" %dx%dx%d rank %d", rows, n, k, rank);
+  const std::string shape = text(" %dx%dx%d", rows, n, k);
+  const Tensor x = b.random({rows, k}), y = b.random({rows, n}), none = b.make({1});
+  const Weight w = b.weight(n, k);
+  const double flops = 2.0 * double(rows * n * k), bytes = rows <= 8 ? double(n * k * size_of(dtype)) : 0;
+  b.time("matmul" + shape, flops, [&] { backend.matmul(*b.queue, x, w, Weight{}, y, false, none); }, bytes);
+  if (rows >= 64) b.time("matmul_backward" + shape, flops, [&] { backend.matmul_backward(*b.queue, y, w, x, false, none); });
+  backend.release(w);
+}
+
+void lora(Backend& backend, int64_t rows, int64_t n, int64_t k, int64_t rank) {
+  Bench b{backend};
+  const std::string ranked = text(" %dx%dx%d rank %d", rows, n, k, rank);
   const Tensor x = b.random({rows, k}), y = b.random({rows, n}), a = b.random({rank, k}), lb = b.random({n, rank}), h = b.random({rows, rank}),
                da = b.make({rank, k}), db = b.make({n, rank});
-  const Weight w = b.weight(n, k);
-  const double flops = 2.0 * double(rows * n * k), small_k = 2.0 * double(rows * rank * k), small_n = 2.0 * double(rows * rank * n);
+  const double small_k = 2.0 * double(rows * rank * k), small_n = 2.0 * double(rows * rank * n);
   const Tensor none = b.make({1});
-  b.time("matmul" + shape, flops, [&] { backend.matmul(*b.queue, x, w, Weight{}, y, false, none); });
   if (rows >= 256) {
-    b.time("matmul_backward" + shape, flops, [&] { backend.matmul_backward(*b.queue, y, w, x, false, none); });
     b.time("lora_gradient dA" + ranked, small_k, [&] { backend.lora_gradient(*b.queue, h, x, 1, da, none); });
     b.time("lora_gradient dB" + ranked, small_n, [&] { backend.lora_gradient(*b.queue, y, h, 1, db, none); });
     b.time("lora backward" + ranked, small_k + small_n, [&] {
@@ -125,7 +146,6 @@ void linears(Backend& backend, int64_t rows, int64_t n, int64_t k, int64_t rank)
     backend.lora_shrink(*b.queue, x, a, h);
     backend.lora_expand(*b.queue, h, lb, 1e-3f, y);
   });
-  backend.release(w);
 }
 
 void head(Backend& backend, int64_t rows, int64_t vocab, int64_t hidden) {
@@ -200,15 +220,25 @@ void sampling(Backend& backend, int64_t rows, int64_t vocab, int64_t hidden, flo
   backend.release(w);
 }
 
-void run(const std::string& name, int threads) {
-  const auto backend = name == "cpu" ? make_cpu_backend(threads) : make_reference_backend(threads);
+void run(const std::string& name, DType dtype, int threads) {
+  const auto backend = name == "cpu" ? make_cpu_backend(threads, dtype) : make_reference_backend(threads, dtype);
   clock_used = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-  std::printf("\n%s: %s, %s time\n", cpu_name().c_str(), backend->description().c_str(), threads == 1 ? "CPU" : "wall");
-  for (const int64_t rows : {1, 8, 64}) linears(*backend, rows, 384, 144, 16);
-  linears(*backend, 1000, 384, 144, 16);
-  linears(*backend, 1000, 144, 384, 16);
-  linears(*backend, 500, 1536, 576, 16);
-  linears(*backend, 500, 576, 1536, 16);
+  threads_used = threads;
+  double fused = 0, dot = 0;
+  for (int i = 0; i < 200; ++i) {
+    fused = std::max(fused, peak(test::fp32_steps, threads));
+    dot = std::max(dot, peak(test::dot_steps, threads));
+  }
+  std::printf("\n%s: %s, %s, %s time; peak %.0f GFLOP/s", cpu_name().c_str(), backend->description().c_str(), dtype == DType::bf16 ? "bf16" : "fp32",
+              threads == 1 ? "CPU" : "wall", fused / 1e9);
+  dot > 0 ? std::printf(", VDPBF16PS %.0f\n", dot / 1e9) : std::printf("\n");
+  const int64_t shapes[][2] = {{384, 144}, {144, 384}, {2048, 144}, {1536, 576}, {576, 1536}, {576, 576}, {192, 576}};
+  for (const auto& [n, k] : shapes)
+    for (const int64_t rows : {1, 4, 8, 64, 500}) linear(*backend, dtype, rows, n, k);
+  for (const int64_t rows : {1, 8, 64}) linear(*backend, dtype, rows, 49152, 576);
+  lora(*backend, 64, 384, 144, 16);
+  lora(*backend, 1000, 384, 144, 16);
+  lora(*backend, 500, 1536, 576, 16);
   head(*backend, 500, 2048, 144);
   head(*backend, 64, 49152, 576);
   attention(*backend, 500, 8, 64, 4, 2, 32, false);
@@ -224,10 +254,11 @@ void run(const std::string& name, int threads) {
 
 int main(int argc, char** argv) {
   int threads = 0;
-  std::string only;
+  std::string only, dtype;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
     if (word == "--only" && (value == "reference" || value == "cpu")) only = argv[++i];
+    else if (word == "--dtype" && (value == "fp32" || value == "bf16")) dtype = argv[++i];
     else if (word == "--threads" && std::atoi(value.c_str()) > 0) threads = std::atoi(argv[++i]);
     else if (word == "--isa") {
       bool known = false;
@@ -235,12 +266,15 @@ int main(int argc, char** argv) {
         known |= value == reference::name_of(isa) && reference::use_isa(isa);
       if (!known) return std::fprintf(stderr, "native-bench: this CPU has no instruction set \"%s\"\n", value.c_str()), 2;
       ++i;
-    } else return std::fprintf(stderr, "usage: native-bench [--only reference|cpu] [--threads N] [--isa scalar|avx2|avx512|avx512bf16]\n"), 2;
+    } else {
+      return std::fprintf(stderr, "usage: native-bench [--only reference|cpu] [--dtype fp32|bf16] [--threads N] [--isa scalar|avx2|avx512|avx512bf16]\n"), 2;
+    }
   }
-  for (const std::string name : {"reference", "cpu"}) {
-    if (!only.empty() && only != name) continue;
-    run(name, threads > 0 ? threads : 1);
-    if (threads == 0 && std::thread::hardware_concurrency() > 1) run(name, 2);
-  }
+  for (const std::string name : {"reference", "cpu"})
+    for (const DType type : {DType::f32, DType::bf16}) {
+      if ((!only.empty() && only != name) || (!dtype.empty() && (dtype == "bf16") != (type == DType::bf16))) continue;
+      run(name, type, threads > 0 ? threads : 1);
+      if (threads == 0 && std::thread::hardware_concurrency() > 1) run(name, type, 2);
+    }
   return 0;
 }

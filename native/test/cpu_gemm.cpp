@@ -66,7 +66,7 @@ CG_TEST("gemm", packing) {
         reference::Threads threads(2);
         cpu::Panels w(precision, n, k);
         w.fill(threads, [&](int64_t row, float* to) { std::copy_n(weight.data() + row * k, k, to); });
-        const cpu::Panels t = transposed(w, threads);
+        const cpu::Panels t = w.transposed(threads);
         std::vector<float> row(static_cast<size_t>(k)), column(static_cast<size_t>(n)), by_row, by_column;
         for (int64_t i = 0; i < n; ++i) {
           w.read(i, row.data());
