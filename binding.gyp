@@ -47,6 +47,7 @@
       'cflags_cc!': ['-O1'],
       'cflags_cc': ['-O3'],
       'sources': [
+        'native/cpu/attention.cpp',
         'native/cpu/backend.cpp',
         'native/cpu/bf16_way.cpp',
         'native/cpu/gemm.cpp',

@@ -14,6 +14,8 @@ class CpuBackend final : public reference::ReferenceBackend {
 
   std::string description() const override;
 
+  void attention(Queue&, Tensor q, Tensor k, Tensor v, const AttentionTable&, Tensor out, Tensor lse, Tensor workspace) override;
+
  protected:
   std::unique_ptr<reference::Packed> pack(const void* host, DType dtype, int64_t n, int64_t k) override;
   void product(const reference::View<float>& x, const reference::Packed& w, const float* bias, bool accumulate, const reference::View<float>& y) override;

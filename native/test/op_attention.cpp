@@ -97,6 +97,16 @@ const Case cases[] = {
     {"shared prefix of 70, three branches", {{-1, 70, 0}, {0, 5, 0}, {0, 61, 0}, {0, 1, 0}}, {4, 2, 32}},
     {"forest with branches of branches", {{-1, 10, 0}, {0, 60, 0}, {1, 3, 0}, {1, 20, 0}, {0, 2, 0}, {-1, 33, 5}, {5, 40, 0}, {-1, 1, 0}}, {6, 2, 10}},
     {"prefix that ends with a tile", {{-1, 128, 0}, {0, 64, 0}, {0, 65, 0}}, {2, 1, 64}},
+    {"eight query heads to a key head", {{-1, 20, 60}, {0, 9, 0}, {0, 70, 0}}, {8, 1, 16}},
+    {"three query heads to a key head", {{-1, 66, 0}, {0, 70, 0}, {0, 3, 0}, {2, 1, 0}}, {9, 3, 64}},
+    {"five query heads to a key head, D = 80", {{-1, 17, 0}, {0, 50, 0}}, {5, 1, 80}},
+    {"D = 96", {{-1, 100, 0}, {0, 1, 0}, {0, 40, 0}}, {2, 2, 96}},
+    {"D = 128", {{-1, 66, 62}, {0, 5, 0}}, {4, 2, 128}},
+    {"D = 7", {{-1, 5, 0}, {0, 64, 0}, {0, 64, 0}}, {7, 1, 7}},
+    {"a chain of twenty short segments, each with a sibling",
+     {{-1, 3, 1}, {0, 9, 0}, {1, 9, 0}, {2, 9, 0}, {3, 9, 0}, {4, 9, 0}, {5, 9, 0}, {6, 9, 0}, {7, 9, 0}, {8, 9, 0},
+      {8, 2, 0},  {7, 2, 0}, {6, 2, 0}, {5, 2, 0}, {4, 2, 0}, {3, 2, 0}, {2, 2, 0}, {1, 70, 0}, {0, 2, 0}, {0, 130, 0}},
+     {4, 2, 8}},
 };
 
 }  // namespace
@@ -140,6 +150,33 @@ CG_TEST("attention", attention_tries) {
                std::vector<float>(got.begin() + 7 * width, got.begin() + R * width));
       }
     });
+}
+
+// The vectors' exp is exp_f to the bit, in every instruction set: scores of one position that lie x below the row's largest, a grid of x, become weights that
+// the output shows. Weights below the smallest normal number and masked scores are among them.
+CG_TEST("attention", attention_weights) {
+  point("exp of differences from 0 to 110", [&](Point& p) {
+    const int64_t n = 8000;
+    const auto got = everywhere(p, [&](Device& d) {
+      std::vector<int32_t> position, first, table, gather;
+      std::vector<float> q, k, v;
+      for (int64_t i = 0; i < n; ++i) {  // key 2 i: score 0, value 0; key 2 i + 1: score −x, value 1
+        position.push_back(1), first.push_back(0), table.push_back(int32_t(2 * i));
+        gather.push_back(int32_t(2 * i)), gather.push_back(int32_t(2 * i + 1));
+        k.push_back(0), k.push_back(float(-110.0 * double(i) / double(n))), v.push_back(0), v.push_back(1), q.push_back(1);
+      }
+      const Tensor result = d.make({n, 1, 1});
+      d.backend.attention(d.queue(), d.put(q, {n, 1, 1}), d.put(k, {2 * n, 1, 1}), d.put(v, {2 * n, 1, 1}),
+                          {d.put(position), d.put(first), d.put(table), d.put(gather), Tensor{}}, result, Tensor{}, d.workspace(Op::attention, n, 1, 1));
+      return d.get<float>(result);
+    });
+    Doubles want;
+    for (int64_t i = 0; i < n; ++i) {
+      const double e = std::exp(-110.0 * double(i) / double(n));
+      want.push_back(e / (1 + e));
+    }
+    p.near("weights", got, want, 1e-6);
+  });
 }
 
 // The same keys stored elsewhere, among other sequences', and rows in another order: what a sampler's store is to the trainer's batch.
