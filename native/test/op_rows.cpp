@@ -49,6 +49,21 @@ CG_TEST("rows", gather_scatter_add) {
     });
 }
 
+CG_TEST("rows", add_flat) {
+  for (const int64_t n : {0, 1, 33, 40000})
+    point("add a flat span of " + std::to_string(n), [&](Point& p) {
+      const auto x = random(n, 1), y = random(n, 2);
+      auto want = y;
+      for (size_t i = 0; i < want.size(); ++i) want[i] += x[i];
+      p.same("y", everywhere(p, [&](Device& d) {
+               const Tensor ys = d.put(y);
+               d.backend.add(d.queue(), d.put(x), ys);
+               return d.get<float>(ys);
+             }),
+             want);
+    });
+}
+
 CG_TEST("memory", transfers) {
   point("an uploaded array may change at once", [&](Point& p) {
     p.same("bytes", everywhere(p, [&](Device& d) {

@@ -90,3 +90,33 @@ export function pairedRollout(step: number, sample: number, over: Made = {}): Ro
     ...over,
   })
 }
+
+const words = ['route', 'config', 'header', 'queue', 'retry', 'merge']
+
+/** A teacher's session as text: one call, its result, an answer. */
+export function textRollout(n: number, over: Made = {}) {
+  const name = words[n % words.length]!
+  return madeRollout({
+    id: `r${n}`,
+    problem_statement: `${name} raises KeyError`,
+    group: { id: `g${n}`, size: 1, index: n },
+    policy: { kind: 'lexical', name: 'lexical' },
+    tokens: undefined,
+    turns: [
+      {
+        text: `<tool_call>\n{"name": "grep", "arguments": {"pattern": "${name}"}}\n</tool_call>`,
+        calls: [
+          { id: '0.0', name: 'grep', arguments: { pattern: name }, status: 'ok', observation: `src/${name}.py:1:def`, truncated: false },
+        ],
+        tokens: 0,
+        stop: 'stop',
+      },
+      { text: `<answer>{"files": ["src/${name}.py"]}</answer>`, calls: [], tokens: 0, stop: 'stop' },
+    ],
+    reward: n % 2,
+    ...over,
+  })
+}
+export function texts(count: number, over: Made = {}): AsyncGenerator<Item> {
+  return stream(Array.from({ length: count }, (_, n) => item(textRollout(n, over))))
+}

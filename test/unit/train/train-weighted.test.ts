@@ -5,35 +5,7 @@ import { loadEngine } from '#cg/engine/load.js'
 import { loadChat } from '#cg/model/chat.js'
 import { createTokenise } from '#cg/train/tokenise.js'
 import { fakeRuntime, model, scratchDir, tensors, timeless, weightedRun } from './in-process.js'
-import { item, type Made, madeRollout, stream } from './made-rollouts.js'
-
-const words = ['route', 'config', 'header', 'queue', 'retry', 'merge']
-
-/** A teacher's session as text: one call, its result, an answer. */
-function textRollout(n: number, over: Made = {}) {
-  const name = words[n % words.length]!
-  return madeRollout({
-    id: `r${n}`,
-    problem_statement: `${name} raises KeyError`,
-    group: { id: `g${n}`, size: 1, index: n },
-    policy: { kind: 'lexical', name: 'lexical' },
-    tokens: undefined,
-    turns: [
-      {
-        text: `<tool_call>\n{"name": "grep", "arguments": {"pattern": "${name}"}}\n</tool_call>`,
-        calls: [
-          { id: '0.0', name: 'grep', arguments: { pattern: name }, status: 'ok', observation: `src/${name}.py:1:def`, truncated: false },
-        ],
-        tokens: 0,
-        stop: 'stop',
-      },
-      { text: `<answer>{"files": ["src/${name}.py"]}</answer>`, calls: [], tokens: 0, stop: 'stop' },
-    ],
-    reward: n % 2,
-    ...over,
-  })
-}
-const texts = (count: number, over: Made = {}) => stream(Array.from({ length: count }, (_, n) => item(textRollout(n, over))))
+import { item, type Made, madeRollout, stream, textRollout, texts } from './made-rollouts.js'
 
 t.test('text-only rollouts get the tokens that a native rollout would have', async t => {
   const record = textRollout(0)
