@@ -63,7 +63,10 @@ export function defaultRowsPerPass(shape: ModelShape, lora: LoraConfig | undefin
 }
 
 /** The estimate in words, for --dry-run. */
-export function memoryLines({ weights, trained, activations, keep, total, trainedParameters, whole }: MemoryEstimate, rows: number): string[] {
+export function memoryLines(
+  { weights, trained, activations, keep, total, trainedParameters, whole }: MemoryEstimate,
+  rows: number,
+): string[] {
   return [
     `memory: at most about ${size(total)}`,
     `  ${whole ? '' : 'frozen '}weights, fp32: ${size(weights)}`,

@@ -206,7 +206,7 @@ t.test('--dry-run says what is trained, and what memory it takes', async t => {
   t.match(lines, /all weights, from random ones, stored as they were/)
   t.match(lines, /fp32 values of 1,181,200 parameters/)
   const shape = readModelShape(model)
-  t.equal(estimateMemory(shape, undefined, 100, 16).trained, 4 * 1_181_200 * (3 + 5))
+  t.equal(estimateMemory(shape, undefined, 100, 16, 2 ** 30).trained, 4 * 1_181_200 * (3 + 5))
 })
 
 t.test('--context-weight gives every token a share', async t => {
