@@ -49,6 +49,7 @@
       'sources': [
         'native/cpu/attention.cpp',
         'native/cpu/backend.cpp',
+        'native/cpu/bf16_rows.cpp',
         'native/cpu/bf16_way.cpp',
         'native/cpu/gemm.cpp',
         'native/cpu/panels.cpp',

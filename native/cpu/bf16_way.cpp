@@ -53,7 +53,7 @@ class Probe {
     round_rows(way, x_.data(), inputs, rows, inputs, rounded_.data(), stride);
     const reference::FlushDenormals flush;
     const auto start = std::chrono::steady_clock::now();
-    run_piece(way, {&w_, rounded_.data(), stride, inputs, outputs, nullptr, false, y_.data(), outputs}, {0, rows, 0, w_.groups()}, partial_.data(), widened_.data());
+    run_piece(way, {&w_, rounded_.data(), stride, inputs, outputs, nullptr, false, y_.data(), outputs}, {rows, 0, w_.groups()}, partial_.data(), widened_.data());
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 

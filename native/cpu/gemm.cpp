@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <optional>
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -24,47 +23,48 @@ namespace cg::cpu {
 
 namespace {
 
-/// How a product is cut: enough pieces for all threads, each with many groups, so that its rows stay in the cache.
+/// How a product is cut: enough pieces for all threads, with several groups each, or rows would be rounded and read for little.
 struct Cut {
   int64_t rows, groups, row_blocks, group_blocks;
-  Cut(int64_t rows, int64_t groups, int threads) : rows(rows), groups(groups), row_blocks((rows + piece_rows - 1) / piece_rows) {
-    const int64_t wanted = threads == 1 ? 1 : (4 * threads + row_blocks - 1) / row_blocks;
-    const int64_t least = rows <= few_rows ? 4 : 1;  // groups side by side
-    const int64_t chunk = std::max(least, (groups + wanted - 1) / wanted);
-    group_blocks = (groups + chunk - 1) / chunk;
+
+  Cut(int64_t rows, int64_t groups, int threads) : rows(rows), groups(groups), row_blocks(parts(rows, piece_rows)), group_blocks(1) {
+    if (threads == 1) return;
+    group_blocks = std::clamp<int64_t>(parts(4 * threads, row_blocks), 1, std::max<int64_t>(1, groups / 4));
+    if (row_blocks * group_blocks < 2 * threads) row_blocks = std::max(row_blocks, std::min(parts(2 * threads, group_blocks), rows / 16));
   }
   int64_t count() const { return row_blocks * group_blocks; }
-  Piece piece(int64_t i) const {
-    const int64_t r = i / group_blocks, g = i % group_blocks;
-    return {rows * r / row_blocks, rows * (r + 1) / row_blocks, groups * g / group_blocks, groups * (g + 1) / group_blocks};
-  }
+  int64_t row(int64_t block) const { return rows * block / row_blocks; }
+  int64_t group(int64_t block) const { return groups * block / group_blocks; }
+
+ private:
+  static int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
 };
 
 }  // namespace
 
 void run_piece(Way way, const Product& job, const Piece& piece, float* partial, float* widened) { CG_FOR_ISA(gemm::run_piece(way, job, piece, partial, widened)); }
 
-void round_rows(Way way, const float* x, int64_t x_stride, int64_t rows, int64_t n, float* to, int64_t to_stride) {
-  CG_FOR_ISA(gemm::round_rows(way, x, x_stride, rows, n, to, to_stride));
-}
-
 void multiply(reference::Threads& threads, const reference::View<float>& x, const Panels& w, const float* bias, bool accumulate, const reference::View<float>& y) {
   const Way way = !w.pairs() ? Way::fp32 : bf16_way(x.n0);
-  Product job{&w, x.data, x.s0, x.n2, y.n2, bias, accumulate, y.data, y.s0};
-  if (w.pairs()) {
-    const int64_t stride = rounded_stride(way, x.n2);
-    float* rows = reference::scratch(3, x.n0 * stride);
-    threads.run(x.n0, 16, 8.0 * double(x.n0 * x.n2), [&](int64_t begin, int64_t end) { round_rows(way, x.row(begin), x.s0, end - begin, x.n2, rows + begin * stride, stride); });
-    job.x = rows;
-    job.x_stride = stride;
-  }
   const Cut cut(x.n0, (y.n2 + Panels::group_width - 1) / Panels::group_width, threads.count());
   threads.run(cut.count(), 1, 2.0 * double(x.n0 * x.n2 * y.n2), [&](int64_t begin, int64_t end) {
     float* partial = reference::scratch(0, piece_rows * Panels::group_width);
     float* widened = way == Way::widen ? reference::scratch(1, block_depth * Panels::group_width) : nullptr;
     std::optional<reference::FlushDenormals> flush;
     if (w.pairs()) flush.emplace();
-    for (int64_t i = begin; i < end; ++i) run_piece(way, job, cut.piece(i), partial, widened);
+    int64_t rounded = -1;  // the block of rows that is in scratch
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t r = i / cut.group_blocks, g = i % cut.group_blocks, row = cut.row(r), rows = cut.row(r + 1) - row;
+      Product job{&w, x.row(row), x.s0, x.n2, y.n2, bias, accumulate, y.row(row), y.s0};
+      if (w.pairs()) {
+        job.x_stride = rounded_stride(way, x.n2);
+        float* to = reference::scratch(2, piece_rows * job.x_stride);
+        if (rounded != r) round_rows(way, x.row(row), x.s0, rows, x.n2, to, job.x_stride);
+        rounded = r;
+        job.x = to;
+      }
+      run_piece(way, job, {rows, cut.group(g), cut.group(g + 1)}, partial, widened);
+    }
   });
 }
 

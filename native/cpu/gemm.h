@@ -11,7 +11,7 @@ namespace cg::cpu {
 /// y [rows, outputs] (+)= x · Wᵀ + bias.
 struct Product {
   const Panels* w;
-  const float* x;  // row r at x + r · x_stride, in the form that the kernel's step wants
+  const float* x;  // rows x_stride apart, in the form that the kernel's step wants
   int64_t x_stride;
   int64_t inputs, outputs;  // of w, from its first on: all of them, or fewer (a vocabulary without its padding)
   const float* bias;        // [outputs] or none
@@ -20,9 +20,9 @@ struct Product {
   int64_t y_stride;
 };
 
-/// Rows and groups of outputs: a piece of a product that one thread does by itself.
+/// The first rows of a product, at most piece_rows, and a range of groups of outputs: what one thread does by itself.
 struct Piece {
-  int64_t row_begin, row_end, group_begin, group_end;
+  int64_t rows, group_begin, group_end;
 };
 
 /// The kernel of a product, and with it the form of x (gemm_kernels.h). All of bf16 give the same bits.

@@ -89,18 +89,18 @@ struct Dot {
 
 /// What a tile reads, and where its chains come from and go to.
 struct Strip {
-  const float* x;
-  int64_t x_stride;
-  const float* w;  // [steps][w_stride] lanes, groups group_stride apart
-  int64_t w_stride, group_stride, steps;
-  const float* from;  // or none: chains begin with +0
-  int64_t from_stride;
-  float* to;
-  int64_t to_stride;
-  const float* bias;  // or none
-  bool accumulate;
-  const char* ahead;  // bytes wanted soon: one line of them each step, or (once) one for each vector, ahead_stride apart
-  int64_t ahead_step, ahead_stride;
+  const float* x = nullptr;
+  int64_t x_stride = 0;
+  const float* w = nullptr;  // [steps][w_stride] lanes, groups group_stride apart
+  int64_t w_stride = 0, group_stride = 0, steps = 0;
+  const float* from = nullptr;  // or none: chains begin with +0
+  int64_t from_stride = 0;
+  float* to = nullptr;
+  int64_t to_stride = 0;
+  const float* bias = nullptr;  // or none
+  bool accumulate = false;
+  const char* ahead = nullptr;  // bytes wanted soon: one line of them each step, or (once) one for each vector, ahead_stride apart
+  int64_t ahead_step = 0, ahead_stride = 0;
 };
 
 /// Bytes ahead in a stream of weights that is read once.
@@ -216,8 +216,8 @@ struct Parts {
 };
 
 /// The last group's outputs from its padded sums.
-CG_INLINE void finish_ragged(const Product& job, const Piece& piece, int64_t column, const float* sums) {
-  for (int64_t r = piece.row_begin; r < piece.row_end; ++r, sums += Panels::group_width)
+CG_INLINE void finish_ragged(const Product& job, int64_t rows, int64_t column, const float* sums) {
+  for (int64_t r = 0; r < rows; ++r, sums += Panels::group_width)
     for (int64_t j = column; j < job.outputs; ++j) {
       const float value = job.bias ? sums[j - column] + job.bias[j] : sums[j - column];
       float& to = job.y[r * job.y_stride + j];
@@ -225,83 +225,67 @@ CG_INLINE void finish_ragged(const Product& job, const Piece& piece, int64_t col
     }
 }
 
-/// partial [piece_rows][48]; widened [block_depth][48] when `widen`.
+/// One piece. partial [piece_rows][48]; widened [block_depth][48] when `widen`.
 template <class Step, bool widen>
 void multiply(const Product& job, const Piece& piece, float* partial, float* widened) {
-  constexpr int64_t width_most = Panels::group_width, floats = widen ? 2 : Step::floats;  // of x for a row of lanes
+  constexpr int64_t whole = Panels::group_width, floats = widen ? 2 : Step::floats;  // of x for a row of lanes
   const Panels& w = *job.w;
-  const int64_t rows = piece.row_end - piece.row_begin;
-  // An odd number of bf16 inputs is padded by w; where a vocabulary is cut at an odd number, the last pair is masked.
+  // An odd number of bf16 inputs is padded by w; where a vocabulary is cut at an odd number, its last pair is masked: a block of its own.
   const int64_t tail = w.pairs() && job.inputs < w.inputs() ? job.inputs % 2 : 0, steps = w.pairs() ? (job.inputs + 1) / 2 - tail : job.inputs;
-  const Parts strips(rows, most_rows), blocks(steps, strips.count == 1 && !widen ? steps : w.pairs() ? block_depth / 2 : block_depth);
-  float masked[width_most];
+  const Parts strips(piece.rows, most_rows), blocks(steps, strips.count == 1 && !widen ? std::max<int64_t>(1, steps) : w.pairs() ? block_depth / 2 : block_depth);
+  float masked[whole];
 
   int64_t g = piece.group_begin;
-  if (strips.count == 1 && !widen && tail == 0) {
-    const int64_t whole = std::min(piece.group_end, job.outputs / width_most) - g, at = piece.row_begin;
-    g += whole_groups<Step>(rows, whole,
-                            {job.x + at * job.x_stride, job.x_stride, w.group(g), width_most, width_most * w.steps(), steps, nullptr, 0,
-                             job.y + at * job.y_stride + g * width_most, job.y_stride, job.bias ? job.bias + g * width_most : nullptr, job.accumulate, nullptr, 0, 0});
-  }
+  if (strips.count == 1 && !widen && tail == 0)
+    g += whole_groups<Step>(piece.rows, std::min(piece.group_end, job.outputs / whole) - g,
+                            {.x = job.x,
+                             .x_stride = job.x_stride,
+                             .w = w.group(g),
+                             .w_stride = whole,
+                             .group_stride = whole * w.steps(),
+                             .steps = steps,
+                             .to = job.y + g * whole,
+                             .to_stride = job.y_stride,
+                             .bias = job.bias ? job.bias + g * whole : nullptr,
+                             .accumulate = job.accumulate});
   for (; g < piece.group_end; ++g) {
-    const int64_t width = w.width(g), column = g * width_most, columns = std::min(width_most, job.outputs - column), vectors = (columns + 15) / 16;
+    const int64_t width = w.width(g), column = g * whole, columns = std::min(whole, job.outputs - column), vectors = (columns + 15) / 16;
     const bool ragged = columns < vectors * 16;
     for (int64_t b = 0; b < blocks.count + tail; ++b) {
       const int64_t k = b < blocks.count ? blocks.begin(b) : steps, depth = b < blocks.count ? blocks.begin(b + 1) - k : 1;
-      const bool last = b + 1 == blocks.count + tail, finished = last && !ragged;
+      const bool finished = b + 1 == blocks.count + tail && !ragged;
       const float* lanes = w.group(g) + k * width;
       const char* next = reinterpret_cast<const char*>(lanes + depth * width);  // blocks follow one another, and so do groups
       if (b == blocks.count) {
         drop_odd(lanes, width, masked);
         lanes = masked;
       }
-      Strip s{nullptr, job.x_stride, lanes, width, 0, depth, nullptr, width_most, nullptr, finished ? job.y_stride : width_most,
-              finished && job.bias ? job.bias + column : nullptr, finished && job.accumulate, nullptr, 0, 0};
       if constexpr (widen) {
         widen_block(lanes, depth, width, widened);
-        s.w = widened;
-        s.steps = 2 * depth;
+        lanes = widened;
       }
-      s.ahead_step = (depth * width * 4 / strips.count + s.steps) / (s.steps + 1);
+      const int64_t tile_steps = widen ? 2 * depth : depth, share = (depth * width * 4 / strips.count + tile_steps) / (tile_steps + 1);  // bytes a step
       for (int64_t i = 0; i < strips.count; ++i) {
-        const int64_t at = strips.begin(i), row = piece.row_begin + at;
-        s.x = job.x + row * job.x_stride + k * floats;
-        s.from = b > 0 ? partial + at * width_most : nullptr;
-        s.to = finished ? job.y + row * job.y_stride + column : partial + at * width_most;
-        s.ahead = next + i * s.steps * s.ahead_step;
-        any_strip<Step>(strips.begin(i + 1) - at, vectors, s);
+        const int64_t row = strips.begin(i);
+        float* put_aside = partial + row * whole;
+        any_strip<Step>(strips.begin(i + 1) - row, vectors,
+                        {.x = job.x + row * job.x_stride + k * floats,
+                         .x_stride = job.x_stride,
+                         .w = lanes,
+                         .w_stride = width,
+                         .steps = tile_steps,
+                         .from = b > 0 ? put_aside : nullptr,
+                         .from_stride = whole,
+                         .to = finished ? job.y + row * job.y_stride + column : put_aside,
+                         .to_stride = finished ? job.y_stride : whole,
+                         .bias = finished && job.bias ? job.bias + column : nullptr,
+                         .accumulate = finished && job.accumulate,
+                         .ahead = next + i * tile_steps * share,
+                         .ahead_step = share});
       }
     }
-    if (ragged) finish_ragged(job, piece, column, partial);
+    if (ragged) finish_ragged(job, piece.rows, column, partial);
   }
-}
-
-/// The nearest bf16, ties to even, as the upper half; NaN stays a NaN. The bits of round_to_bf16.
-CG_INLINE uint32_t rounded(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value), nearest = bits + 0x7fff + (bits >> 16 & 1);
-  return ((bits & 0x7fffffff) > 0x7f800000 ? bits | 0x400000 : nearest) & 0xffff0000;
-}
-
-/// x [n] as Dot wants it: [(n + 1) / 2] lanes.
-inline void round_to_lanes(const float* x, int64_t n, float* to) {
-  for (int64_t i = 0; i < n / 2; ++i) to[i] = std::bit_cast<float>(rounded(x[2 * i]) >> 16 | rounded(x[2 * i + 1]));
-  if (n % 2) to[n / 2] = std::bit_cast<float>(rounded(x[n - 1]) >> 16);
-}
-
-/// x [n] as Split and widened blocks want it: fp32, each pair the odd one first.
-inline void round_and_swap(const float* x, int64_t n, float* to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = std::bit_cast<float>(rounded(x[i]));
-  if (n % 2) to[n] = 0;
-  for (int64_t i = 0; i < (n + 1) / 2; ++i) {  // halves of 64 bits change places: faster than a shuffle that the compiler finds
-    uint64_t pair;
-    std::memcpy(&pair, to + 2 * i, 8);
-    pair = pair << 32 | pair >> 32;
-    std::memcpy(to + 2 * i, &pair, 8);
-  }
-}
-
-inline void round_rows(Way way, const float* x, int64_t x_stride, int64_t rows, int64_t n, float* to, int64_t to_stride) {
-  for (int64_t r = 0; r < rows; ++r, x += x_stride, to += to_stride) way == Way::dot ? round_to_lanes(x, n, to) : round_and_swap(x, n, to);
 }
 
 #if CG_ISA_LEVEL >= 3  // one instruction more than avx512: the rest is compiled once

@@ -18,7 +18,7 @@ struct Shape {
   int64_t R, N, K;
   int64_t inputs, outputs;  // of them, used
 };
-const Shape shapes[] = {{1, 1, 1, 1, 1}, {1, 500, 65, 65, 500}, {2, 96, 7, 5, 90}, {3, 150, 64, 63, 149}, {8, 48, 33, 33, 48}, {9, 49, 40, 39, 33}, {128, 200, 50, 50, 200}, {30, 60, 3301, 3203, 60}};
+const Shape shapes[] = {{1, 1, 1, 1, 1}, {1, 500, 65, 65, 500}, {2, 96, 7, 5, 90}, {5, 20, 4, 1, 20}, {3, 150, 64, 63, 149}, {8, 48, 33, 33, 48}, {9, 49, 40, 39, 33}, {128, 200, 50, 50, 200}, {30, 60, 3301, 3203, 60}};
 
 /// Values that overflow nowhere and are denormal here and there, so that products are.
 std::vector<float> values(int64_t n, uint64_t seed) {
@@ -33,7 +33,7 @@ std::vector<float> run(const Shape& s, Way way, const cpu::Panels& w, const std:
   cpu::round_rows(way, x.data(), s.K, s.R, s.inputs, rounded.data(), stride);
   const reference::FlushDenormals flush;
   const int64_t groups = (s.outputs + 47) / 48;
-  cpu::run_piece(way, {&w, rounded.data(), stride, s.inputs, s.outputs, nullptr, false, y.data(), s.outputs}, {0, s.R, 0, groups}, partial.data(), widened.data());
+  cpu::run_piece(way, {&w, rounded.data(), stride, s.inputs, s.outputs, nullptr, false, y.data(), s.outputs}, {s.R, 0, groups}, partial.data(), widened.data());
   return y;
 }
 
