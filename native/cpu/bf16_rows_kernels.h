@@ -1,4 +1,4 @@
-// Rows of x rounded to bf16, in the forms that gemm_kernels.h multiplies, for one instruction set (for_each_isa.h). Integer arithmetic: denormals are rounded like
+// Rows of x rounded to bf16, in the forms that gemm_tile.h multiplies, for one instruction set (for_each_isa.h). Integer arithmetic: denormals are rounded like
 // any value, whatever the flags.
 namespace cg::cpu::CG_ISA::bf16 {
 

@@ -15,7 +15,7 @@ namespace {
 /// A small product by any of the ways: 24,576 steps of pairs, 3 Mflop.
 class Probe {
  public:
-  Probe() : threads_(1), w_(DType::bf16, outputs, inputs), x_(values(1, rows)), partial_(piece_rows * Panels::group_width), widened_(block_depth * Panels::group_width) {
+  Probe() : threads_(1), w_(DType::bf16, outputs, inputs), x_(values(1, rows)), partial_(groups_aside * piece_rows * Panels::group_width), widened_(block_depth * Panels::group_width) {
     const std::vector<float> w = values(2, outputs);
     w_.fill(threads_, [&](int64_t n, float* to) { std::memcpy(to, w.data() + n * inputs, size_t(inputs) * 4); });
   }

@@ -4,9 +4,9 @@
 //   #include "cpu/for_each_isa.h"
 //   … CG_FOR_ISA(multiply(x, w, y)) …         calls cg::cpu::<set>::multiply, of the set in use
 //
-// A kernel file has no include guard and no #include; all of it stands in `namespace cg::cpu::CG_ISA`, and it uses Vec (vec.h). Its functions may be templates,
-// not lambdas: compilers do not give those the region's instruction set. What it calls from elsewhere must be always-inline (CG_INLINE), or it would be the
-// baseline's. Bits do not depend on the set (numerics.md).
+// A kernel file has no include guard and no #include but of another such file; all of it stands in `namespace cg::cpu::CG_ISA`, and it uses Vec (vec.h). Its
+// functions may be templates, not lambdas: compilers do not give those the region's instruction set. What it calls from elsewhere must be always-inline
+// (CG_INLINE), or it would be the baseline's. Bits do not depend on the set (numerics.md).
 #ifdef __x86_64__
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma")

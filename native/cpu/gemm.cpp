@@ -48,7 +48,7 @@ void multiply(reference::Threads& threads, const reference::View<float>& x, cons
   const Way way = !w.pairs() ? Way::fp32 : bf16_way(x.n0);
   const Cut cut(x.n0, (y.n2 + Panels::group_width - 1) / Panels::group_width, threads.count());
   threads.run(cut.count(), 1, 2.0 * double(x.n0 * x.n2 * y.n2), [&](int64_t begin, int64_t end) {
-    float* partial = reference::scratch(0, piece_rows * Panels::group_width);
+    float* partial = reference::scratch(0, groups_aside * piece_rows * Panels::group_width);
     float* widened = way == Way::widen ? reference::scratch(1, block_depth * Panels::group_width) : nullptr;
     std::optional<reference::FlushDenormals> flush;
     if (w.pairs()) flush.emplace();

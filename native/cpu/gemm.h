@@ -25,7 +25,7 @@ struct Piece {
   int64_t rows, group_begin, group_end;
 };
 
-/// The kernel of a product, and with it the form of x (gemm_kernels.h). All of bf16 give the same bits.
+/// The kernel of a product, and with it the form of x (gemm_tile.h). All of bf16 give the same bits.
 enum class Way {
   fp32,
   split,  // bf16, two fused steps for a pair
@@ -35,13 +35,15 @@ enum class Way {
 
 /// Rows of a piece at most: with a block of weights they stay in the second-level cache.
 constexpr int64_t piece_rows = 128;
-/// Inputs (lanes of fp32) of a block of weights at most.
+/// Inputs of a block of weights at most.
 constexpr int64_t block_depth = 1536;
+/// Groups of outputs whose chains are put aside at a time, where a product has several blocks of inputs.
+constexpr int64_t groups_aside = 16;
 
 /// Rows that count as few: their weights are read once, as they lie.
 constexpr int64_t few_rows = 8;
 
-/// One piece in the instruction set in use. partial: room for [piece_rows][48]; widened: for [block_depth][48], or none but for Way::widen.
+/// One piece in the instruction set in use. partial: room for [groups_aside][piece_rows][48]; widened: for [block_depth][48], or none but for Way::widen.
 void run_piece(Way, const Product&, const Piece&, float* partial, float* widened);
 /// Rows of x [n] in bf16, in the form of `way`, to_stride floats apart.
 void round_rows(Way, const float* x, int64_t x_stride, int64_t rows, int64_t n, float* to, int64_t to_stride);

@@ -29,7 +29,7 @@ std::vector<float> values(int64_t n, uint64_t seed) {
 
 std::vector<float> run(const Shape& s, Way way, const cpu::Panels& w, const std::vector<float>& x) {
   const int64_t stride = cpu::rounded_stride(way, s.inputs);
-  std::vector<float> rounded(size_t(s.R * stride)), y(size_t(s.R * s.outputs), NAN), partial(cpu::piece_rows * 48), widened(cpu::block_depth * 48);
+  std::vector<float> rounded(size_t(s.R * stride)), y(size_t(s.R * s.outputs), NAN), partial(cpu::groups_aside * cpu::piece_rows * 48), widened(cpu::block_depth * 48);
   cpu::round_rows(way, x.data(), s.K, s.R, s.inputs, rounded.data(), stride);
   const reference::FlushDenormals flush;
   const int64_t groups = (s.outputs + 47) / 48;
