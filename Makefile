@@ -1,7 +1,7 @@
 # make          build everything
 # make test     build, then every test; the last line is the total
 # make demo     the whole pipe on the fixtures
-# The rest: check-slow check-sanitize bench golden clean install uninstall (PREFIX, DESTDIR)
+# The rest: check-slow check-sanitize bench golden fixture-model clean install uninstall (PREFIX, DESTDIR)
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
@@ -73,7 +73,7 @@ dist/.built: tsconfig.json package.json $(installed) $(shell find src -name '*.t
 	touch $@
 
 tests: build programs build/js/.built
-build/js/.built: dist/.built test/tsconfig.json $(shell find test -name '*.ts')
+build/js/.built: dist/.built build/js/fixtures/.built test/tsconfig.json $(shell find test -name '*.ts')
 	$(bin)/tsc -p test
 	touch $@
 
@@ -138,9 +138,12 @@ tiny := --model fixtures/model --recipe codegrep-tiny --seed $(SEED)
 
 .PHONY: demo fixtures
 fixtures: build/fixtures/.built
-build/fixtures/.built: fixtures/build.ts $(shell find fixtures/repos fixtures/instances -type f) | $(installed)
-	$(bin)/tsc -p fixtures
+build/fixtures/.built: build/js/fixtures/.built $(shell find fixtures/repos fixtures/instances -type f)
 	node build/js/fixtures/build.js
+	touch $@
+
+build/js/fixtures/.built: fixtures/tsconfig.json $(wildcard fixtures/*.ts fixtures/generate/*.ts) | dist/.built
+	$(bin)/tsc -p fixtures
 	touch $@
 
 demo: export PATH := $(CURDIR)/bin:$(PATH)
@@ -171,6 +174,51 @@ demo: build fixtures
 	  '         bin/cg-eval compare $d/rollouts-sft.ndjson $d/rollouts-grpo.ndjson' \
 	  '         bin/cg-rollout --repo . --issue ISSUE.txt      (asks the scripted agent about a repository of yours)'
 # ---- end of demo ----
+
+# ---- the small model of the fixtures ----
+# Where fixtures/model comes from: drawn repositories and issues, sessions of the scripted agent that is wrong now and then, and supervised training of all
+# weights. Each stage is a file below build/fixture-model, so that a rerun begins with the first one that is missing; removing a file does it again.
+#   make fixture-model                     trains; the checkpoint is build/fixture-model/model
+#   make fixture-model-measure             what that model, the one in fixtures/model and their teacher do on drawn and on dev repositories that none has seen
+f := build/fixture-model
+NOISE ?= 0.25
+SESSIONS ?= 2
+FULL ?= --lr 1e-3 --schedule cosine --warmup 0.03 --batch-size 16
+drawn := node build/js/fixtures/generate/generate.js
+measure := node build/js/fixtures/generate/measure.js
+
+.PHONY: fixture-model fixture-model-measure
+.SECONDARY: $f/train.ndjson $f/eval.ndjson
+fixture-model fixture-model-measure $f/%: export PATH := $(CURDIR)/bin:$(PATH)
+fixture-model fixture-model-measure $f/%: export CG_CACHE := $(CURDIR)/$f/cache.sqlite
+fixture-model fixture-model-measure $f/%: export CG_STORE := $(CURDIR)/$f/store
+
+fixture-model: $f/model/model.safetensors
+$f/train/instances.ndjson: build/js/fixtures/.built
+	$(drawn) $f/train --seed train --repos 300 --issues 40
+$f/eval/instances.ndjson: build/js/fixtures/.built
+	$(drawn) $f/eval --seed evaluation --repos 16 --issues 4
+$f/train.ndjson $f/eval.ndjson: $f/%.ndjson: $f/%/instances.ndjson | build
+	cg-worktree --source 'file://$(CURDIR)/$f/$*/repos/{repo}' $< | cg-mine gold -o $@
+$f/dev.ndjson: build/fixtures/.built fixtures/instances/dev.ndjson | build
+	mkdir -p $f
+	cg-worktree --source '$(fixture_repos)' fixtures/instances/dev.ndjson | cg-mine gold -o $@
+$f/rollouts.ndjson: $f/train.ndjson
+	cg-rollout --policy lexical --noise $(NOISE) -n $(SESSIONS) $(caps) --seed $(SEED) $< -o $@
+$f/sessions.ndjson: $f/rollouts.ndjson
+	cg-reward --scheme codegrep-v3 $< -o $@
+# Good and bad sessions alike: what is left out here, reinforcement learning could not find again.
+$f/model/model.safetensors: $f/sessions.ndjson
+	cg-train sft --full --model fixtures/model $(FULL) --seed $(SEED) --publish $f/run --resume --out $f/model $< -o $f/steps.ndjson
+
+fixture-model-measure: $f/eval.ndjson $f/dev.ndjson
+	for set in eval dev; do \
+	  cg-rollout --policy lexical --noise $(NOISE) -n 8 $(caps) --seed $(SEED) $f/$$set.ndjson -o $f/$$set-teacher.ndjson; \
+	  cg-rollout --policy native:fixtures/model -n 8 $(caps) --seed $(SEED) $f/$$set.ndjson -o $f/$$set-fixture.ndjson; \
+	  ! test -e $f/model/model.safetensors || cg-rollout --policy native:$f/model -n 8 $(caps) --seed $(SEED) $f/$$set.ndjson -o $f/$$set-model.ndjson; \
+	done
+	$(measure) $$(ls $f/{eval,dev}-{teacher,fixture,model}.ndjson 2> /dev/null)
+# ---- end of the small model ----
 
 clean:
 	rm -rf build dist

@@ -15,6 +15,9 @@ export default command({
     'native:MODEL runs a checkpoint directory (or one in $CG_MODELS) in this process; @ADAPTER is a PEFT adapter directory. openai:URL asks a server; without ' +
       '--tokenizer its rollouts hold text and no tokens, which cg-train grpo refuses. lexical is a scripted agent: the samples of an instance (-n) make its ' +
       'searches in different orders, and with a small --max-calls it shows how to go on after one that found nothing.',
+    'With --noise P the scripted agent varies what it searches for, how many calls a turn it makes and when it reads, as --seed and the rollout have it, and that share ' +
+      'of its decisions is flawed (a generic or wrong search, a useless turn, giving up, a guess, the first match, a caller or a test, too many files): sessions ' +
+      'for a base model that reinforcement learning can sharpen.',
     'With --on-policy DIR the steps, their size and the versions come from cg-train grpo --publish DIR; a barrier record ends each step. The same command ' +
       'goes on after any interruption.',
     'A rollout that was made before comes from the cache, with the same bytes.',
