@@ -7,7 +7,7 @@ import { type Bench, benchDirectory, type Say } from './bench.js'
 import { cpuSeconds } from './cpu-seconds.js'
 import { compared, type Figure } from './figure.js'
 import { interleave } from './interleave.js'
-import { openPeer } from './peer.js'
+import { type Peer, withPeer } from './peer.js'
 import { python } from './python.js'
 
 const promptTokens = 64
@@ -29,49 +29,53 @@ export function decode(batch: 1 | 8): Bench {
 }
 
 async function decodeIn(dtype: Precision, batch: 1 | 8, dir: string, program: string, say: Say): Promise<Figure> {
+  const weights = join(dir, dtype === 'fp32' ? 'f32.gguf' : 'bf16.gguf')
+  return withPeer(program, 'llama_decode.py', [weights, `${batch}`], async peer => {
+    const model = await loadEngine().loadModel(dir, { backend: 'cpu', threads: 1, dtype })
+    try {
+      say(`${dtype}: ${peer.name} and ${model.info.device}`)
+      return await race(model, peer, dtype, batch, say)
+    } finally {
+      model.dispose()
+    }
+  })
+}
+
+async function race(model: Model, peer: Peer, dtype: Precision, batch: 1 | 8, say: Say): Promise<Figure> {
   const prompts = Array.from({ length: batch }, (_, s) =>
     Array.from({ length: promptTokens }, (_, i) => 1000 + ((i * 7919 + s * 104729) % 40_000)),
   )
-  const peer = await openPeer(program, 'llama_decode.py', [join(dir, dtype === 'fp32' ? 'f32.gguf' : 'bf16.gguf'), `${batch}`])
-  const model = await loadEngine().loadModel(dir, { backend: 'cpu', threads: 1, dtype })
-  try {
-    say(`${dtype}: ${peer.hello.name} (${peer.hello.features}) and ${model.info.device}`)
-    let ours: number[][] = []
-    let theirs: number[][] = []
-    const total = batch * newTokens
-    const rates = await interleave(
-      {
-        ours: async () => {
-          const { seconds, ids } = await decodeOurs(model, prompts)
-          ours = ids
-          return total / seconds
-        },
-        peer: async () => {
-          const { seconds, ids } = await peer.ask<{ seconds: number; ids: number[][] }>({ prompts, tokens: newTokens })
-          theirs = ids
-          return total / seconds
-        },
+  const total = batch * newTokens
+  let ours: number[][] = []
+  let theirs: number[][] = []
+  const rates = await interleave(
+    {
+      ours: async () => {
+        const { seconds, ids } = await decodeOurs(model, prompts)
+        ours = ids
+        return total / seconds
       },
-      say,
-    )
-    const same = ours.flat().filter((id, i) => id === theirs.flat()[i]).length
-    say(`${same} of ${total + batch} tokens are the same on both sides`)
-    if (dtype === 'fp32' && same < alike * total)
-      throw new Error('the two sides do not decode the same text: they do not have the same weights')
-    return compared({
-      bench: `decode-${batch}`,
-      what: dtype,
-      unit: 'tokens/s',
-      ours: rates.ours,
-      peer: rates.peer,
-      peerName: peer.hello.name,
-      better: 'more',
-      target: batch === 1 ? 1 : 3,
-    })
-  } finally {
-    model.dispose()
-    await peer.close()
-  }
+      peer: async () => {
+        const { seconds, ids } = await peer.ask<{ seconds: number; ids: number[][] }>({ prompts, tokens: newTokens })
+        theirs = ids
+        return total / seconds
+      },
+    },
+    say,
+  )
+  const same = ours.flat().filter((id, i) => id === theirs.flat()[i]).length
+  say(`${same} of ${total + batch} tokens are the same on both sides`)
+  if (dtype === 'fp32' && same < alike * total) throw new Error('the two sides decode different texts: they do not have the same weights')
+  return compared({
+    bench: `decode-${batch}`,
+    what: dtype,
+    unit: 'tokens/s',
+    ours: rates.ours,
+    peer: rates.peer,
+    peerName: peer.name,
+    better: 'more',
+    target: batch === 1 ? 1 : 3,
+  })
 }
 
 /** Fills the prompts in up to their first token, then times the rest. */

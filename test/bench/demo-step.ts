@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadEngine } from '#cg/engine/load.js'
-import type { Adapter, LoraTarget, Precision, StepStats, TrainGroup } from '#cg/engine/types.js'
+import type { Adapter, LoraTarget, Model, Precision, TrainGroup } from '#cg/engine/types.js'
 import { groups } from '#cg/record/groups.js'
 import type { Known } from '#cg/record/item.js'
 import { readRecords } from '#cg/record/read.js'
@@ -11,22 +11,22 @@ import { defaultRowsPerPass } from '#cg/train/memory-estimate.js'
 import { readModelShape } from '#cg/train/model-shape.js'
 import { recipes } from '#cg/train/recipes.js'
 import { policySequence } from '#cg/train/sequence.js'
-import type { Bench, Say } from './bench.js'
-import { benchDirectory } from './bench.js'
+import { type Bench, benchDirectory, type Say } from './bench.js'
 import { cpuSeconds } from './cpu-seconds.js'
 import { type DemoRollouts, demoModel, demoRollouts } from './demo-rollouts.js'
 import { compared, type Figure } from './figure.js'
 import { interleave } from './interleave.js'
 import { machine } from './machine.js'
-import { openPeer } from './peer.js'
+import { type Peer, withPeer } from './peer.js'
 import { python } from './python.js'
 
 const recipe = recipes['codegrep-tiny']!.grpo!
 const targets: LoraTarget[] = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj']
 const lora = { rank: recipe.loraRank!, alpha: recipe.loraAlpha!, targets }
-/** Rollouts a backward pass of TRL: of 8, 16 and 64 the fastest here. */
+/** Rollouts a backward pass of TRL: its default. */
 const microBatch = 8
 const target = { fp32: 4, bf16: 6 }
+const loss = { kind: 'policy', cispoCap: 5, klBiasCorrection: false, maxCompletionLength: 4096 } as const
 
 /**
  * The demo's GRPO step against TRL's own trainer with PEFT, in CPU seconds of one thread: from rollouts as token lists to an updated adapter, reference log-probs, loss,
@@ -45,76 +45,68 @@ export const demoStep: Bench = async function* (say) {
 async function stepIn(dtype: Precision, { file, adapter: sampledWith }: DemoRollouts, program: string, say: Say): Promise<Figure> {
   const step = await readStep(file)
   const scratch = join(benchDirectory, 'demo-step')
-  const start = sampledWith ?? join(scratch, 'fresh')
+  const fresh = join(scratch, 'fresh')
   rmSync(scratch, { recursive: true, force: true })
-  mkdirSync(join(scratch, 'fresh'), { recursive: true })
-
+  mkdirSync(fresh, { recursive: true })
   const model = await loadEngine().loadModel(demoModel, { backend: 'cpu', threads: 1, dtype })
-  if (sampledWith === null) await (await model.newAdapter(lora, 0n)).save(start)
-  const adapter = await model.loadAdapter(start)
-  const reference: Adapter | null = sampledWith === null ? null : await model.loadAdapter(start)
-  const trainer = model.trainer(adapter, { beta1: recipe.beta1!, beta2: recipe.beta2!, eps: 1e-8, weightDecay: recipe.weightDecay! })
-  const job = join(scratch, 'job.json')
-  writeFileSync(job, JSON.stringify(trlJob(step, dtype, start, sampledWith === null)))
-  const peer = await openPeer(program, 'trl_step.py', [job])
   try {
-    const tokens = step.flat().reduce((sum, { record }) => sum + record.tokens!.ids.length, 0)
-    say(`${dtype}: ${peer.hello.name} and ${model.info.device}; ${step.length} × ${step[0]!.length} rollouts, ${tokens} tokens`)
-    const limits = { realVocab: model.info.realVocab, maxPositions: model.info.maxPositions }
-    const maxRowsPerPass = defaultRowsPerPass(readModelShape(demoModel), lora)
-    let stats: StepStats | undefined
-    const seconds = await interleave(
-      {
-        ours: () =>
-          cpuSeconds(async () => {
-            const batch: TrainGroup[] = step.map((rows, index) => ({ index, sequences: rows.map(row => policySequence(row, limits)!) }))
-            stats = await trainer.train({
-              groups: batch,
-              loss: {
-                kind: 'policy',
-                aggregation: recipe.aggregation!,
-                epsilonLow: recipe.epsilonLow!,
-                epsilonHigh: recipe.epsilonHigh!,
-                cispoCap: 5,
-                kl: recipe.kl!,
-                klBiasCorrection: false,
-                maxCompletionLength: 4096,
-              },
-              denominators: denominators(step.flat().length, batch),
-              klAdapter: reference,
-              // the same step every time
-              lr: 0,
-              clip: recipe.clip!,
-              maxRowsPerPass,
-            })
-          }),
-        peer: async () => {
-          const answer = await peer.ask<{ seconds: number; grad_norm: number }>({})
-          say(`norm of the gradient: ours ${stats!.gradNorm.toPrecision(5)}, the peer's ${answer.grad_norm.toPrecision(5)}`)
-          if (dtype === 'fp32' && !(Math.abs(stats!.gradNorm / answer.grad_norm - 1) < 1e-2))
-            throw new Error('the two sides do not compute the same step')
-          return answer.seconds
-        },
-      },
-      say,
-    )
-    return compared({
-      bench: 'demo-step',
-      what: dtype,
-      unit: 's',
-      ours: seconds.ours,
-      peer: seconds.peer,
-      peerName: peer.hello.name,
-      better: 'less',
-      target: target[dtype],
-    })
+    if (sampledWith === null) await (await model.newAdapter(lora, 0n)).save(fresh)
+    const start = sampledWith ?? fresh
+    const job = join(scratch, 'job.json')
+    writeFileSync(job, JSON.stringify(trlJob(step, dtype, start, sampledWith === null)))
+    const adapter = await model.loadAdapter(start)
+    const reference = sampledWith === null ? null : await model.loadAdapter(start)
+    return await withPeer(program, 'trl_step.py', [job], peer => race(step, { model, adapter, reference }, peer, dtype, say))
   } finally {
-    trainer.dispose()
-    adapter.dispose()
-    reference?.dispose()
     model.dispose()
-    await peer.close()
   }
+}
+
+/** What our side trains: the adapter, and what KL is measured from (null: the base model). */
+type Ours = { model: Model; adapter: Adapter; reference: Adapter | null }
+
+async function race(step: Row[][], { model, adapter, reference }: Ours, peer: Peer, dtype: Precision, say: Say): Promise<Figure> {
+  const tokens = step.flat().reduce((sum, { record }) => sum + record.tokens!.ids.length, 0)
+  say(`${dtype}: ${peer.name} and ${model.info.device}; ${step.length} × ${step[0]!.length} rollouts, ${tokens} tokens`)
+  const trainer = model.trainer(adapter, { beta1: recipe.beta1!, beta2: recipe.beta2!, eps: 1e-8, weightDecay: recipe.weightDecay! })
+  const limits = { realVocab: model.info.realVocab, maxPositions: model.info.maxPositions }
+  const options = {
+    loss: { ...loss, aggregation: recipe.aggregation!, epsilonLow: recipe.epsilonLow!, epsilonHigh: recipe.epsilonHigh!, kl: recipe.kl! },
+    klAdapter: reference,
+    // every step is the same step
+    lr: 0,
+    clip: recipe.clip!,
+    maxRowsPerPass: defaultRowsPerPass(readModelShape(demoModel), lora),
+  }
+  let gradNorm = Number.NaN
+  const seconds = await interleave(
+    {
+      ours: () =>
+        cpuSeconds(async () => {
+          const batch: TrainGroup[] = step.map((rows, index) => ({ index, sequences: rows.map(row => policySequence(row, limits)!) }))
+          gradNorm = (await trainer.train({ ...options, groups: batch, denominators: denominators(step.flat().length, batch) })).gradNorm
+        }),
+      peer: async () => {
+        const answer = await peer.ask<{ seconds: number; grad_norm: number }>({})
+        say(`norm of the gradient: ours ${gradNorm.toPrecision(5)}, the peer's ${answer.grad_norm.toPrecision(5)}`)
+        if (dtype === 'fp32' && !(Math.abs(gradNorm / answer.grad_norm - 1) < 1e-2))
+          throw new Error('the two sides do not compute the same step')
+        return answer.seconds
+      },
+    },
+    say,
+  )
+  trainer.dispose()
+  return compared({
+    bench: 'demo-step',
+    what: dtype,
+    unit: 's',
+    ours: seconds.ours,
+    peer: seconds.peer,
+    peerName: peer.name,
+    better: 'less',
+    target: target[dtype],
+  })
 }
 
 type Row = Known<'rollout'>

@@ -2,12 +2,11 @@ import type { Bench } from './bench.js'
 import { cpuSeconds } from './cpu-seconds.js'
 import { compared } from './figure.js'
 import { interleave } from './interleave.js'
-import { agree, openWorkload, torchStep } from './s576.js'
+import { agree, torchStep, withWorkload } from './s576.js'
 
 /** Log-probs of stored rollouts against PyTorch that computes the shared prompt once, too, in CPU seconds of one thread; the log-probs are compared. */
 export const forwardLogprobs: Bench = async function* (say) {
-  const { model, adapter, peer, sequences, close } = await openWorkload(say)
-  try {
+  yield await withWorkload(say, async ({ model, adapter, peer, sequences }) => {
     let logprobs: ArrayLike<number> = []
     const seconds = await interleave(
       {
@@ -23,17 +22,15 @@ export const forwardLogprobs: Bench = async function* (say) {
       },
       say,
     )
-    yield compared({
+    return compared({
       bench: 'forward-logprobs',
       what: 'fp32',
       unit: 's',
       ours: seconds.ours,
       peer: seconds.peer,
-      peerName: `${peer.hello.name}, shared prefix by hand, no gradients`,
+      peerName: `${peer.name}, shared prefix by hand, no gradients`,
       better: 'less',
       target: 1.4,
     })
-  } finally {
-    await close()
-  }
+  })
 }

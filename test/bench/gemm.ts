@@ -38,7 +38,7 @@ export const gemm: Bench = async function* (say) {
         unit: 'GFLOP/s',
         ours: gflops,
         peer: peaks,
-        peerName: 'FMA peak of a core',
+        peerName: 'fp32 multiply-adds of a core at most',
         better: 'more',
         ...(rows >= manyRows ? { target: targets[dtype] } : {}),
       })

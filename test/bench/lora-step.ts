@@ -1,9 +1,10 @@
-import type { LossOptions, StepStats } from '#cg/engine/types.js'
+import type { LossOptions } from '#cg/engine/types.js'
+import { spanTokens } from '#cg/train/denominators.js'
 import type { Bench } from './bench.js'
 import { cpuSeconds } from './cpu-seconds.js'
 import { compared } from './figure.js'
 import { interleave } from './interleave.js'
-import { agree, openWorkload, torchStep } from './s576.js'
+import { agree, torchStep, withWorkload } from './s576.js'
 
 /** Loss and gradient are at ratio 1, where they are those of a weighted mean of log-probs. */
 const loss: LossOptions = {
@@ -26,45 +27,45 @@ const targets = { batched: 8, shared: 2 }
  */
 export function loraStep(layout: 'batched' | 'shared'): Bench {
   return async function* (say) {
-    const { model, adapter, peer, sequences, close } = await openWorkload(say)
-    const trainer = model.trainer(adapter, { beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0 })
-    try {
-      const rows = sequences.length * sequences[0]!.ids.length
-      const lossTokens = sequences.reduce((sum, { spans }) => sum + spans[1]! - spans[0]!, 0)
-      const denominators = { rollouts: sequences.length, tokens: lossTokens }
-      const request = { groups: [{ index: 0, sequences }], loss, denominators, maxRowsPerPass: rows }
-      // a rate of 0: every step is the same step
-      const step = () => trainer.train({ ...request, lr: 0, clip: 1 })
-      let ours: StepStats | undefined
-      let norm = 0
+    yield await withWorkload(say, async ({ model, adapter, peer, sequences }) => {
+      const trainer = model.trainer(adapter, { beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0 })
+      const rows = sequences.reduce((sum, { ids }) => sum + ids.length, 0)
+      const lossTokens = sequences.reduce((sum, { spans }) => sum + spanTokens(spans), 0)
+      const request = {
+        groups: [{ index: 0, sequences }],
+        loss,
+        denominators: { rollouts: sequences.length, tokens: lossTokens },
+        maxRowsPerPass: rows,
+        // every step is the same step
+        lr: 0,
+        clip: 1,
+      }
+      let gradNorm = Number.NaN
       const seconds = await interleave(
         {
           ours: () =>
             cpuSeconds(async () => {
-              ours = await step()
+              gradNorm = (await trainer.train(request)).gradNorm
             }),
           peer: async () => {
             const answer = await torchStep(peer, layout, true)
-            norm = answer.grad_norm!
-            agree('norm of the gradient, relative', [ours!.gradNorm / norm], [1], 1e-3)
+            agree('norm of the gradient, in that of the peer', [gradNorm / answer.grad_norm!], [1], 1e-3)
             return answer.seconds
           },
         },
         say,
       )
-      yield compared({
+      trainer.dispose()
+      return compared({
         bench: `lora-step-${layout}`,
         what: 'fp32',
         unit: 's',
         ours: seconds.ours,
         peer: seconds.peer,
-        peerName: `${peer.hello.name}, ${layout === 'batched' ? 'batched' : 'shared prefix by hand'}`,
+        peerName: `${peer.name}, ${layout === 'batched' ? 'batched' : 'shared prefix by hand'}`,
         better: 'less',
         target: targets[layout],
       })
-    } finally {
-      trainer.dispose()
-      await close()
-    }
+    })
   }
 }

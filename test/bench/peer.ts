@@ -3,10 +3,9 @@ import { createInterface } from 'node:readline'
 
 /** A program of a peer that is loaded and waits: one JSON line in, one out. */
 export type Peer = {
-  /** Its first line: at least who it is, with the version. */
-  hello: { name: string } & Record<string, unknown>
+  /** Of its first line: who it is, with the version. */
+  name: string
   ask<Answer>(request: object): Promise<Answer>
-  close(): Promise<void>
 }
 
 /** Everything that peers parallelise with is held to one thread, and nothing is fetched. */
@@ -17,18 +16,21 @@ const environment = {
   OPENBLAS_NUM_THREADS: '1',
   TOKENIZERS_PARALLELISM: 'false',
   HF_HUB_OFFLINE: '1',
-  PYTHONUNBUFFERED: '1',
 }
 
-/** Starts peers/SCRIPT. What it says on standard error is shown when it fails. Throws an Error with that when it ends before it answers. */
-export async function openPeer(python: string, script: string, args: readonly string[]): Promise<Peer> {
+/**
+ * Starts peers/SCRIPT, lets `use` ask it, and ends it. What it says on standard error is shown when it fails: throws an Error with that where it ends before it has
+ * answered.
+ */
+export async function withPeer<T>(python: string, script: string, args: readonly string[], use: (peer: Peer) => Promise<T>): Promise<T> {
   const child = spawn(python, [`test/bench/peers/${script}`, ...args], { env: environment, stdio: ['pipe', 'pipe', 'pipe'] })
   let said = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     said = (said + text).slice(-4000)
   })
   child.stdin.on('error', () => {}) // it has ended: the read below says so
-  const ended = new Promise<void>(resolve => child.on('close', () => resolve()))
+  const ended = new Promise<void>((resolve, reject) => child.on('error', reject).on('close', () => resolve()))
+  ended.catch(() => {}) // told where it is waited for
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   async function answer(): Promise<unknown> {
     const { value, done } = await lines.next()
@@ -37,15 +39,17 @@ export async function openPeer(python: string, script: string, args: readonly st
     throw new Error(`${script} ended with status ${child.exitCode ?? child.signalCode}:\n${said}`)
   }
 
-  return {
-    hello: (await answer()) as Peer['hello'],
-    async ask<Answer>(request: object) {
-      child.stdin.write(`${JSON.stringify(request)}\n`)
-      return (await answer()) as Answer
-    },
-    async close() {
-      child.stdin.end()
-      await ended
-    },
+  try {
+    const { name } = (await answer()) as { name: string }
+    return await use({
+      name,
+      async ask<Answer>(request: object) {
+        child.stdin.write(`${JSON.stringify(request)}\n`)
+        return (await answer()) as Answer
+      },
+    })
+  } finally {
+    child.stdin.end()
+    await ended.catch(() => {})
   }
 }

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import { execa } from 'execa'
 import { benchDirectory, type Say } from './bench.js'
@@ -30,4 +31,4 @@ export async function python(peers: Peers, say: Say): Promise<string> {
   return program
 }
 
-const toStderr = { stdin: 'ignore', stdout: 2, stderr: 2 } as const
+const toStderr = { stdin: 'ignore', stdout: 2, stderr: 2, env: { CMAKE_BUILD_PARALLEL_LEVEL: `${availableParallelism()}` } } as const
