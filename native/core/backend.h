@@ -94,10 +94,11 @@ class Backend {
   /// A frozen parameter: `host` is dense, row-major, of `dtype` f32, bf16 or f16; kept or packed as the backend likes. rank 1 or 2 ([N, K] as checkpoints store it).
   virtual Weight load_weight(const std::string& name, const void* host, DType dtype, std::span<const int64_t> shape) = 0;
   virtual void release(Weight) = 0;
-  /// Gives a loaded weight the values of `values` (f32, of its shape), each rounded to `dtype` first (f32: as it is): it is then what load_weight would make of a
-  /// checkpoint that stores them so. No op of another queue may use the weight meanwhile.
+  /// Gives a loaded weight the values of `values` (f32, of its shape), each rounded to `dtype` first (f32: as it is): it is then what load_weight would make
+  /// of a checkpoint that stores them so. No op of another queue may use the weight meanwhile.
   virtual void set_weight(Queue&, Weight, Tensor values, DType dtype) = 0;
-  /// Scratch bytes of an op whose sizes are m, n, k (rows, outputs, inputs; for attention R, NH, D; for the head M or E, V, H; for a norm its rows times heads, n, 1).
+  /// Scratch bytes of an op whose sizes are m, n, k (rows, outputs, inputs; for attention R, NH, D; for the head M or E, V, H; for a norm its rows times
+  /// heads, n, 1).
   virtual int64_t workspace(Op, int64_t m, int64_t n, int64_t k) const = 0;
 
   // ---- rows ----
@@ -124,8 +125,8 @@ class Backend {
   virtual void lora_expand_backward(Queue&, Tensor dy, Tensor b, float scale, Tensor dh) = 0;                 // dh = scale · dy · B
   virtual void lora_shrink_backward(Queue&, Tensor dh, Tensor a, Tensor dx) = 0;                              // dx += dh · A
   /// out [p,q] = scale · Σ_rows left[row,p] · right[row,q]: partial sums over blocks of 256 consecutive rows (one ascending chain each), joined by a binary tree.
-  /// dA = lora_gradient(dh, x, 1), dB = lora_gradient(dy, h, scale). It is the gradient of any linear: dW = lora_gradient(dy, x, 1), and with x a column of ones
-  /// that of its bias.
+  /// dA = lora_gradient(dh, x, 1), dB = lora_gradient(dy, h, scale). It is the gradient of any linear: dW = lora_gradient(dy, x, 1), and with x a column of
+  /// ones that of its bias.
   virtual void lora_gradient(Queue&, Tensor left, Tensor right, float scale, Tensor out, Tensor workspace) = 0;
 
   // ---- attention: one op for decode, prefill and training ----
@@ -147,13 +148,14 @@ class Backend {
   virtual void sample(Queue&, Tensor h, Weight head, int64_t real_vocab, const SampleRows&, Tensor ids, Tensor logp, Tensor workspace) = 0;
 
   // ---- gradients of the other parameters, for training a whole model ----
-  /// dw [n] = Σ dy · (x · rstd) over the rows of [rows, n] or the heads of all rows of [R, heads, n]: partial sums over blocks of 256 consecutive ones, joined by a
-  /// binary tree, as lora_gradient has them.
+  /// dw [n] = Σ dy · (x · rstd) over the rows of [rows, n] or the heads of all rows of [R, heads, n]: partial sums over blocks of 256 consecutive ones, joined
+  /// by a binary tree, as lora_gradient has them.
   virtual void rms_norm_weight_gradient(Queue&, Tensor dy, Tensor x, Tensor rstd, Tensor dw, Tensor workspace) = 0;
   /// out[ids[i]] += dx[i] for i ascending. out [V,H] holds what is added to: zeros, or the head's gradient where the two are tied.
   virtual void embed_gradient(Queue&, Tensor ids /*[R] i32*/, Tensor dx /*[R,H]*/, Tensor out) = 0;
   /// out [V,H] = Σ_e coefficient[e] · d logp[e] / d head: one chain over the rows of h ascending; 0 in the rows of padding.
-  virtual void head_weight_gradient(Queue&, Tensor h, Weight head, int64_t real_vocab, const LossEntries&, Tensor coefficient, Tensor out, Tensor workspace) = 0;
+  virtual void head_weight_gradient(Queue&, Tensor h, Weight head, int64_t real_vocab, const LossEntries&, Tensor coefficient, Tensor out,
+                                    Tensor workspace) = 0;
 
   // ---- optimiser, on flat fp32 spans ----
   virtual void scale(Queue&, Tensor x, float factor) = 0;

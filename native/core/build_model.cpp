@@ -51,7 +51,8 @@ class Builder {
 
 }  // namespace
 
-std::shared_ptr<Model> build_model(const ModelConfig& config, const std::string& where, std::unique_ptr<Backend> backend, int64_t real_vocab, TensorSource& source) {
+std::shared_ptr<Model> build_model(const ModelConfig& config, const std::string& where, std::unique_ptr<Backend> backend, int64_t real_vocab,
+                                   TensorSource& source) {
   const auto model = std::make_shared<Model>();
   model->backend = std::move(backend);
   model->config = config;

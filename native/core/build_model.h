@@ -13,8 +13,8 @@ class TensorSource {
   virtual const void* values(Parameter*, size_t index) = 0;
 };
 
-/// Asks the source for every tensor that a model of this config has, in the order of its layers. Throws E_VOCABULARY for a real_vocab that does not fit `where`'s
-/// embedding.
+/// Asks the source for every tensor that a model of this config has, in the order of its layers. Throws E_VOCABULARY for a real_vocab that does not fit
+/// `where`'s embedding.
 std::shared_ptr<Model> build_model(const ModelConfig&, const std::string& where, std::unique_ptr<Backend>, int64_t real_vocab, TensorSource&);
 
 }  // namespace cg

@@ -98,7 +98,8 @@ struct Model {
 std::shared_ptr<Model> load_model(const std::string& dir, std::unique_ptr<Backend>, int64_t real_vocab);
 
 /// A model of a config.json with weights as transformers starts them: matrices and the embedding normal with mean 0 and config.json's initializer_range (0.02
-/// where it says nothing) as deviation, drawn from (seed, tensor, element); biases 0, norms 1. They are rounded to config.json's dtype (fp32 where it names none).
+/// where it says nothing) as deviation, drawn from (seed, tensor, element); biases 0, norms 1. They are rounded to config.json's dtype (fp32 where it
+/// names none).
 std::shared_ptr<Model> random_model(const std::string& config_file, std::unique_ptr<Backend>, int64_t real_vocab, uint64_t seed);
 
 }  // namespace cg

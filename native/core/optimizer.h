@@ -24,9 +24,9 @@ struct OptimizerState {
 /// Euclidean norm of a flat span; blocks.
 double global_norm(Backend&, Queue&, Tensor flat);
 
-/// One update of p (Loshchilov & Hutter 2019, algorithm 2): p *= 1 − lr·wd; moments of the clipped gradient; p −= lr·m̂ / (√v̂ + eps). The gradient counts times
-/// min(1, clip / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_; clip ≤ 0 is off. Weights decay in the first `decaying` elements only. Advances state.step. lr 0 moves nothing but the
-/// moments.
+/// One update of p (Loshchilov & Hutter 2019, algorithm 2): p *= 1 − lr·wd; moments of the clipped gradient; p −= lr·m̂ / (√v̂ + eps). The gradient counts
+/// min(1, clip / (norm + 1e-6)) times, as torch.nn.utils.clip_grad_norm_; clip ≤ 0 is off. Weights decay in the first `decaying` elements only. Advances
+/// state.step. lr 0 moves nothing but the moments.
 void adamw_step(Backend&, Queue&, const OptimizerOptions&, double lr, double clip, double norm, Tensor p, Tensor g, int64_t decaying,
                 OptimizerState&);
 

@@ -1,7 +1,7 @@
 // All weights of a model, in training: fp32 values as one flat span, of which the model computes with what its checkpoint will hold.
 //
-// A checkpoint may be bf16, and rounding an update of 1e-4 of a weight to 8 bits loses most of them; so the optimiser works on fp32 values, and after each update the
-// model gets them rounded to the checkpoint's type. A written checkpoint is therefore, bit for bit, the model whose log-probs training saw.
+// A checkpoint may be bf16, and rounding an update of 1e-4 of a weight to 8 bits loses most of them; so the optimiser works on fp32 values, and after each update
+// the model gets them rounded to the checkpoint's type. A written checkpoint is therefore, bit for bit, the model whose log-probs training saw.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ namespace cg {
 
 class Parameters final : public Trainee {
  public:
-  /// Begins training of a model's weights, from the values that it was loaded with. `stored`: the checkpoints' type; none: each tensor's own. Throws E_IN_TRAINING
-  /// for a model whose training has begun already.
+  /// Begins training of a model's weights, from the values that it was loaded with. `stored`: the checkpoints' type; none: each tensor's own. Throws
+  /// E_IN_TRAINING for a model whose training has begun already.
   Parameters(std::shared_ptr<Model>, std::optional<DType> stored);
 
   const std::shared_ptr<Model>& model() const override { return model_; }
@@ -38,9 +38,9 @@ class Parameters final : public Trainee {
  private:
   std::shared_ptr<Model> model_;
   std::vector<FlatPart> parts_;
-  std::vector<const Parameter*> parameters_;     // of the parts
-  std::unordered_map<uint32_t, size_t> at_;      // a weight's part
-  std::vector<DType> stored_;                    // of the parts
+  std::vector<const Parameter*> parameters_;  // of the parts
+  std::unordered_map<uint32_t, size_t> at_;   // a weight's part
+  std::vector<DType> stored_;                 // of the parts
   int64_t decaying_ = 0;
   FlatSpan flat_;
 };

@@ -179,9 +179,10 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
       shape += std::to_string(n);
     }
     if (header.size() > 1) header += ',';
-    header.append(json_quote(t.name)).append(":{\"dtype\":\"").append(word_of(t.dtype)).append("\",\"shape\":[").append(shape).append("],\"data_offsets\":[").append(std::to_string(offset));
+    header.append(json_quote(t.name)).append(":{\"dtype\":\"").append(word_of(t.dtype)).append("\",\"shape\":[").append(shape).append("],\"data_offsets\":[");
+    header.append(std::to_string(offset)).append(",");
     offset += elements * static_cast<uint64_t>(size_of(t.dtype));
-    header.append(",").append(std::to_string(offset)).append("]}");
+    header.append(std::to_string(offset)).append("]}");
   }
   header += "}";
   header.append((8 - header.size() % 8) % 8, ' ');

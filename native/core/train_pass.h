@@ -22,8 +22,8 @@ struct StepSums {
 /// out.
 std::vector<std::vector<const TrainSequence*>> split_group(const TrainGroup&, int64_t max_rows);
 
-/// Runs the pass forward with what is trained (and, where KL needs it, with the reference) and returns c = d loss / d logp per loss token, computed in double and
-/// rounded once.
+/// Runs the pass forward with what is trained (and, where KL needs it, with the reference) and returns c = d loss / d logp per loss token, computed in double
+/// and rounded once.
 std::vector<float> pass_coefficients(TriePass&, std::span<const TrainSequence* const>, const StepRequest&, const Trainee&, bool train, StepSums*);
 
 }  // namespace cg

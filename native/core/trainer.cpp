@@ -124,7 +124,8 @@ StepStats Trainer::train(const StepRequest& request, const std::atomic<bool>* ca
   if (!stats.skipped) {
     Backend& backend = *trained_->model()->backend;
     trained_->update(pass_.queue(), [&] {
-      adamw_step(backend, pass_.queue(), options_, request.lr, request.clip, stats.grad_norm, trained_->flat(), gradient->tensor(), trained_->decaying(), state_);
+      adamw_step(backend, pass_.queue(), options_, request.lr, request.clip, stats.grad_norm, trained_->flat(), gradient->tensor(),
+                 trained_->decaying(), state_);
     });
   }
   sum_.recycle(std::move(gradient));

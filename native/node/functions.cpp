@@ -203,8 +203,8 @@ Napi::Value adamw(const Napi::CallbackInfo& call) {
     backend->upload(*queue, v.Data(), state.v.tensor());
     state.step = static_cast<int64_t>(number(o, "step")) - 1;
     const double norm = global_norm(*backend, *queue, gradient.tensor());
-    adamw_step(*backend, *queue, optimizer_options(object(o, "optimizer")), number(o, "lr"), number(o, "clip"), norm, parameters.tensor(), gradient.tensor(), parameters.tensor().size(),
-               state);
+    adamw_step(*backend, *queue, optimizer_options(object(o, "optimizer")), number(o, "lr"), number(o, "clip"), norm, parameters.tensor(),
+               gradient.tensor(), static_cast<int64_t>(n), state);
     backend->download(*queue, parameters.tensor(), p.Data());
     backend->download(*queue, state.m.tensor(), m.Data());
     backend->download(*queue, state.v.tensor(), v.Data());

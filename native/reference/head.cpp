@@ -109,7 +109,9 @@ void ReferenceBackend::head_backward(Queue& queue, Tensor h_t, Weight head_id, i
     CG_INVARIANT(h.n2 == head.k && real_vocab <= head.n && dh.n0 == h.n0 && dh.n2 == h.n2 && coefficient_t.size() == entries.row.n0);
     check(entries, h.n0, real_vocab);
     const float* coefficient = entries.row.n0 > 0 ? view<float>(coefficient_t).data : nullptr;
-    const auto logits = [&](int64_t begin, int64_t end, float* to) { product(rows_of(h, begin, end), head, nullptr, false, dense(to, end - begin, real_vocab)); };
+    const auto logits = [&](int64_t begin, int64_t end, float* to) {
+      product(rows_of(h, begin, end), head, nullptr, false, dense(to, end - begin, real_vocab));
+    };
     for_each_logit_gradient(threads_, h.n0, real_vocab, entries, coefficient, view<float>(workspace_t), logits, [&](int64_t begin, int64_t end, float* dz) {
       product_backward(dense(dz, end - begin, real_vocab), head, false, rows_of(dh, begin, end));
     });
@@ -128,7 +130,9 @@ void ReferenceBackend::head_weight_gradient(Queue& queue, Tensor h_t, Weight hea
     CG_INVARIANT(h.n2 == head.k);
     check(entries, h.n0, real_vocab);
     const float* coefficient = entries.row.n0 > 0 ? view<float>(coefficient_t).data : nullptr;
-    const auto logits = [&](int64_t begin, int64_t end, float* to) { product(rows_of(h, begin, end), head, nullptr, false, dense(to, end - begin, real_vocab)); };
+    const auto logits = [&](int64_t begin, int64_t end, float* to) {
+      product(rows_of(h, begin, end), head, nullptr, false, dense(to, end - begin, real_vocab));
+    };
     constexpr int64_t tall = 64, wide = 32;
     const int64_t down = (real_vocab + tall - 1) / tall, across = (out.n2 + wide - 1) / wide;
     for_each_logit_gradient(threads_, h.n0, real_vocab, entries, coefficient, view<float>(workspace_t), logits, [&](int64_t begin, int64_t end, float* dz) {

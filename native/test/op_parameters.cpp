@@ -158,7 +158,7 @@ CG_TEST("set_weight", new_values) {
   };
   for (const Case& c : {Case{1, 1}, {33, 17}, {64, 32}, {100, 48}})
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
-      point(std::to_string(c.n) + "x" + std::to_string(c.k) + (dtype == DType::f32 ? "" : dtype == DType::bf16 ? " rounded to bf16" : " rounded to f16"), [&](Point& p) {
+      point(std::to_string(c.n) + "x" + std::to_string(c.k) + (dtype == DType::f32 ? " f32" : dtype == DType::bf16 ? " bf16" : " f16"), [&](Point& p) {
         const auto before = random(c.n * c.k, 1), after = random(c.n * c.k, 2), x = random(3 * c.k, 3), dy = random(3 * c.n, 4);
         std::vector<float> stored = after;
         for (float& v : stored) v = dtype == DType::f32 ? v : dtype == DType::bf16 ? widen_bf16(round_to_bf16(v)) : widen_f16(round_to_f16(v));
