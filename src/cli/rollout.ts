@@ -5,6 +5,7 @@ import { type Context, command } from './command.js'
 import { ask } from './rollout-ask.js'
 import { type RolloutValues, resolveOptions, rolloutOptions } from './rollout-options.js'
 import { type Setup, setUp } from './rollout-setup.js'
+import { samplerMemory } from './sampler-memory.js'
 
 export default command({
   name: 'cg-rollout',
@@ -50,6 +51,7 @@ export default command({
       `policy ${policy}, ${dir === undefined ? `${n} per instance` : `on-policy in ${dir}`}`,
       `temperature ${temperature}, top-p ${topP}, top-k ${topK}, min-p ${minP}, repetition penalty ${repetitionPenalty}`,
       `at most ${maxTokens} tokens, ${maxTurns} turns, ${maxCalls} calls a turn`,
+      ...samplerMemory(resolved.options),
     ]
   },
 

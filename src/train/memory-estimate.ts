@@ -68,10 +68,10 @@ export function memoryLines(
   rows: number,
 ): string[] {
   return [
-    `memory: at most about ${size(total)}`,
-    `  ${whole ? '' : 'frozen '}weights, fp32: ${size(weights)}`,
-    `  ${whole ? 'fp32 values' : 'adapter'} of ${trainedParameters.toLocaleString('en')} parameters, with gradients and Adam's m and v: ${size(trained)}`,
-    `  a pass of up to ${rows} token rows: ${size(activations)}, ${kept[keep]}`,
+    `memory: at most about ${sizeText(total)}`,
+    `  ${whole ? '' : 'frozen '}weights, fp32: ${sizeText(weights)}`,
+    `  ${whole ? 'fp32 values' : 'adapter'} of ${trainedParameters.toLocaleString('en')} parameters, with gradients and Adam's m and v: ${sizeText(trained)}`,
+    `  a pass of up to ${rows} token rows: ${sizeText(activations)}, ${kept[keep]}`,
   ]
 }
 
@@ -117,7 +117,8 @@ export function loraParameters(s: ModelShape, { rank, targets }: LoraConfig): nu
   return s.layers * rank * targets.reduce((sum, target) => sum + inAndOut[target], 0)
 }
 
-function size(bytes: number): string {
+/** Bytes in words: 1.5 GiB. */
+export function sizeText(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
   let value = bytes
   let unit = 0
