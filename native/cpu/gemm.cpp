@@ -42,9 +42,12 @@ struct Cut {
 
 }  // namespace
 
-void run_piece(Way way, const Product& job, const Piece& piece, float* partial, float* widened) { CG_FOR_ISA(gemm::run_piece(way, job, piece, partial, widened)); }
+void run_piece(Way way, const Product& job, const Piece& piece, float* partial, float* widened) {
+  CG_FOR_ISA(gemm::run_piece(way, job, piece, partial, widened));
+}
 
-void multiply(reference::Threads& threads, const reference::View<float>& x, const Panels& w, const float* bias, bool accumulate, const reference::View<float>& y) {
+void multiply(reference::Threads& threads, const reference::View<float>& x, const Panels& w, const float* bias, bool accumulate,
+              const reference::View<float>& y) {
   const Way way = !w.pairs() ? Way::fp32 : bf16_way(x.n0);
   const Cut cut(x.n0, (y.n2 + Panels::group_width - 1) / Panels::group_width, threads.count());
   threads.run(cut.count(), 1, 2.0 * double(x.n0 * x.n2 * y.n2), [&](int64_t begin, int64_t end) {

@@ -1,6 +1,7 @@
 // One piece of a product, for one instruction set (for_each_isa.h): blocks of w pass through the register tiles of gemm_tile.h, strip of rows by strip.
 //
-// Many rows in bf16 go through Fp32's tiles where VDPBF16PS is slow: a block of w is widened to fp32 first, each pair the odd one first, which is Split's chain.
+// Many rows in bf16 go through Fp32's tiles where VDPBF16PS is slow: a block of w is widened to fp32 first, each pair the odd one first, which makes Split's
+// chain of Fp32's steps.
 #include "cpu/gemm_tile.h"
 
 namespace cg::cpu::CG_ISA::gemm {

@@ -1,7 +1,7 @@
 // Register tiles: y [R][n] (+)= Σ_k x[r][k] w[k][n] + bias, for one instruction set (for_each_isa.h).
 //
-// A tile is R rows by G groups by P vectors of 16 outputs. Each output is one chain of fused steps over k ascending from +0; a chain that is cut into blocks of k
-// is put aside and continued. Which tile computes an output never shows in its bits.
+// A tile is R rows by G groups by P vectors of 16 outputs. Each output is one chain of fused steps over k ascending from +0; a chain that is cut into blocks
+// of k is put aside and continued. Which tile computes an output never shows in its bits.
 //
 //   step     lane of w         row of x                                  acc after the step
 //   Fp32     w[k]              x[k]                                      fma(x[k], w[k], acc)
@@ -31,7 +31,9 @@ CG_INLINE Vec odd_of(Vec lanes) { return {(__m512)((__v16su)lanes.v & 0xffff0000
 CG_INLINE Vec even_of(Vec lanes) { return {{(__m256)((__v8su)lanes.v[0] << 16), (__m256)((__v8su)lanes.v[1] << 16)}}; }
 CG_INLINE Vec odd_of(Vec lanes) { return {{(__m256)((__v8su)lanes.v[0] & 0xffff0000), (__m256)((__v8su)lanes.v[1] & 0xffff0000)}}; }
 #else
-CG_INLINE Vec even_of(const Vec& lanes) { return each([&](int i) CG_INLINE_LAMBDA { return std::bit_cast<float>(std::bit_cast<uint32_t>(lanes.v[i]) << 16); }); }
+CG_INLINE Vec even_of(const Vec& lanes) {
+  return each([&](int i) CG_INLINE_LAMBDA { return std::bit_cast<float>(std::bit_cast<uint32_t>(lanes.v[i]) << 16); });
+}
 CG_INLINE Vec odd_of(const Vec& lanes) {
   return each([&](int i) CG_INLINE_LAMBDA { return std::bit_cast<float>(std::bit_cast<uint32_t>(lanes.v[i]) & 0xffff0000); });
 }

@@ -3,8 +3,8 @@
 //   forward    y [r][n]  = Σ_k x [r][k] W[n][k]   one chain over k ascending from 0; then + bias[n]; then, accumulating, y + that
 //   backward   dx[r][k]  = Σ_n dy[r][n] W[n][k]   one chain over n ascending from 0; then, accumulating, dx + that
 //
-// In bf16, x (dy) is rounded to bf16, as W was when it was packed, and a chain takes the odd one of each pair of k (n) first: 1, 0, 3, 2, …, an odd number of them
-// filled up with a zero. Denormals are flushed throughout, bias and accumulation included. The same tiles run, on copies in that order.
+// In bf16, x (dy) is rounded to bf16, as W was when it was packed, and a chain takes the odd one of each pair of k (n) first: 1, 0, 3, 2, …, an odd number of
+// them filled up with a zero. Denormals are flushed throughout, bias and accumulation included. The same tiles run, on copies in that order.
 //
 // The forward pass vectorises over n as the panels lie. The backward pass reads the same panels as its left factor and vectorises over 32 rows, from a
 // transposed copy of their dy.

@@ -18,7 +18,8 @@ CG_INLINE void transpose_rows(const float* from, int64_t stride, int64_t rows, i
     for (int64_t j = 0; j < n; ++j) to[j * 32 + r] = from[r * stride + j];
 }
 
-/// Σ_k x[r][k] W[n][k], k in the panels' order from 0 (x has the same: [R, depth]), for all rows and outputs; finish(row, first output, count ≤ 32, sums) is called once for each row of a panel.
+/// Σ_k x[r][k] W[n][k], k in the panels' order from 0 (x [R, depth] has the same), for all rows and outputs; finish(row, first output, count ≤ 32, sums) is
+/// called once for each row of a panel.
 template <class Finish>
 void multiply_panels(Threads& threads, const View<float>& x, const Packed& w, const Finish& finish) {
   constexpr int64_t block = 64, panels = 4;

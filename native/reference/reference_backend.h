@@ -34,8 +34,8 @@ struct View {
   T* row(int64_t i, int64_t j) const { return data + i * s0 + j * s1; }
 };
 
-/// A frozen parameter. A vector is fp32 as it is. The reference keeps a matrix [N, K] as fp32 panels of 32 rows, [N / 32][depth][32], the last one filled up with
-/// zeros. For products in bf16 its values are rounded and each pair of k lies the odd one first, [k1, k0, k3, k2, …], an odd K filled up with a zero.
+/// A frozen parameter. A vector is fp32 as it is. The reference keeps a matrix [N, K] as fp32 panels of 32 rows, [N / 32][depth][32], the last one filled up
+/// with zeros. For products in bf16 its values are rounded and each pair of k lies the odd one first, [k1, k0, k3, k2, …], an odd K filled up with a zero.
 struct Packed {
   virtual ~Packed() = default;
   int64_t n = 0, k = 0;  // a vector has k = 0

@@ -1,5 +1,6 @@
-// native-bench [--only reference|cpu] [--dtype fp32|bf16] [--threads N] [--isa scalar|avx2|avx512|avx512bf16]: GFLOP/s of the backend's ops at the sizes of small
-// models, as a share of what the cores can do at most (fp32 multiply-adds in registers, whatever the precision), and for few rows the weights' bytes per second.
+// native-bench [--only reference|cpu] [--dtype fp32|bf16] [--threads N] [--isa scalar|avx2|avx512|avx512bf16]: GFLOP/s of the backend's ops at the sizes of
+// small models, as a share of what the cores can do at most (fp32 multiply-adds in registers, whatever the precision), and for few rows the weights' bytes per
+// second.
 //
 // Best of several runs. A multiply and an add count as two flops; masked pairs of attention and recomputed scores are not counted, the
 // recomputed logits of head_backward are.
@@ -33,7 +34,8 @@ double now() {
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-/// Flops per second of `threads` cores at their best, from one short look. The clock of a shared machine wanders, so ops are compared with looks between their runs.
+/// Flops per second of `threads` cores at their best, from one short look. The clock of a shared machine wanders, so ops are compared with looks between their
+/// runs.
 double peak(double (*steps)(int64_t), int threads) {
   const double start = now(), flops = steps(20000);
   return threads * flops / (now() - start);

@@ -20,8 +20,8 @@ struct Shape {
 };
 std::string text(const Shape& s) { return std::to_string(s.R) + "x" + std::to_string(s.N) + "x" + std::to_string(s.K); }
 
-// One element, one row, no row, one output more or less than a vector or a panel, 65 rows, odd everything, more rows and inputs than a block, a tall vocabulary,
-// one input, one output.
+// One element, one row, no row, one output more or less than a vector or a panel, 65 rows, odd everything, more rows, inputs and outputs than a block, a tall
+// vocabulary, one input, one output.
 const Shape shapes[] = {{1, 1, 1},     {1, 64, 64},    {0, 5, 7},     {3, 33, 17},  {65, 40, 24},  {7, 31, 100}, {130, 129, 67}, {2, 300, 600},
                         {33, 2048, 48}, {20, 1100, 5}, {1, 500, 33}, {4, 15, 33}, {9, 17, 3201}, {6, 97, 2},   {40, 5, 1},     {300, 1, 19}, {9, 790, 1541}};
 

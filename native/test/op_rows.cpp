@@ -12,19 +12,20 @@ CG_TEST("rows", embedding) {
     int64_t V, H;
     std::vector<int32_t> ids;
   };
-  for (const Case& c : {Case{1, 1, {0}}, {33, 7, {32, 0, 31, 32}}, {100, 144, {}}, {300, 5, {299, 150}}})
-    point("embed " + std::to_string(c.ids.size()) + " of " + std::to_string(c.V), [&](Point& p) {
-      const auto w = random(c.V * c.H, 1);
-      const auto R = int64_t(c.ids.size());
-      std::vector<float> want;
-      for (const int32_t id : c.ids) want.insert(want.end(), w.begin() + id * c.H, w.begin() + (id + 1) * c.H);
-      p.same("y", everywhere(p, [&](Device& d) {
-               const Tensor y = d.make({R, c.H});
-               d.backend.embed(d.queue(), d.weight(w, c.V, c.H), d.put(c.ids), y);
-               return d.get<float>(y);
-             }),
-             want);
-    });
+  for (const DType precision : precisions)
+    for (const Case& c : {Case{1, 1, {0}}, {33, 7, {32, 0, 31, 32}}, {100, 144, {}}, {300, 5, {299, 150}}})
+      point("embed " + std::to_string(c.ids.size()) + " of " + std::to_string(c.V) + name_of(precision), [&](Point& p) {
+        const auto w = random(c.V * c.H, 1), table = as(precision, w);
+        const auto R = int64_t(c.ids.size());
+        std::vector<float> want;
+        for (const int32_t id : c.ids) want.insert(want.end(), table.begin() + id * c.H, table.begin() + (id + 1) * c.H);
+        const auto embed = [&](Device& d) {
+          const Tensor y = d.make({R, c.H});
+          d.backend.embed(d.queue(), d.weight(w, c.V, c.H), d.put(c.ids), y);
+          return d.get<float>(y);
+        };
+        p.same("y", everywhere(p, embed, precision), want);
+      });
 }
 
 CG_TEST("rows", gather_scatter_add) {
