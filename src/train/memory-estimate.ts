@@ -1,5 +1,5 @@
 import type { Keep, LoraConfig, LoraTarget } from '../engine/types.js'
-import { type ModelShape, parameters } from './model-shape.js'
+import { linearParameters, type ModelShape, parameters } from './model-shape.js'
 
 const float = 4
 
@@ -10,7 +10,7 @@ const passBudget = 2 * 2 ** 30
 const tiers: Keep[] = ['everything', 'all-but-mlp', 'layer-inputs']
 
 export type MemoryEstimate = {
-  /** Bytes. The weights that the engine computes with, widened to fp32. */
+  /** Bytes. The weights that the engine computes with, widened to fp32, and matrices once more, transposed for the backward pass. */
   weights: number
   /** What is trained (LoRA factors, or fp32 copies of all weights), its gradient's partial sums, Adam's m and v. */
   trained: number
@@ -43,7 +43,7 @@ export function estimateMemory(
 ): MemoryEstimate {
   const trainedParameters = lora ? loraParameters(shape, lora) : parameters(shape)
   const partialSums = Math.ceil(Math.log2(Math.max(1, groups))) + 1
-  const weights = float * parameters(shape)
+  const weights = float * (parameters(shape) + linearParameters(shape) + shape.vocab * shape.hidden)
   const trained = float * trainedParameters * (3 + partialSums)
   const keep = tiers.find(tier => passBytes(shape, lora, rows, rows, tier) <= budget) ?? 'layer-inputs'
   const activations = passBytes(shape, lora, rows, rows, keep)
@@ -69,7 +69,7 @@ export function memoryLines(
 ): string[] {
   return [
     `memory: at most about ${sizeText(total)}`,
-    `  ${whole ? '' : 'frozen '}weights, fp32: ${sizeText(weights)}`,
+    `  ${whole ? '' : 'frozen '}weights, fp32, also transposed for the backward pass: ${sizeText(weights)}`,
     `  ${whole ? 'fp32 values' : 'adapter'} of ${trainedParameters.toLocaleString('en')} parameters, with gradients and Adam's m and v: ${sizeText(trained)}`,
     `  a pass of up to ${rows} token rows: ${sizeText(activations)}, ${kept[keep]}`,
   ]
