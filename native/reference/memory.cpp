@@ -220,6 +220,7 @@ void ReferenceBackend::release(Weight w) {
   const std::lock_guard lock(mutex_);
   CG_INVARIANT(w.id >= 1 && w.id <= weights_.size() && weights_[w.id - 1] != nullptr);
   weights_[w.id - 1] = nullptr;
+  while (!weights_.empty() && weights_.back() == nullptr) weights_.pop_back();  // set_weight takes a number for a moment, thousands of times
 }
 
 void ReferenceBackend::set_weight(Queue& queue, Weight w, Tensor values_t, DType dtype) {
