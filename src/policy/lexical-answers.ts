@@ -58,7 +58,7 @@ function hits(seen: readonly Seen[]): Hit[] {
 }
 
 /**
- * One file, or two where the second has nearly as much evidence; mostly with ranges. Where the evidence is a traceback, now and then a caller's file; where the
+ * One file, now and then the second best, or two where the second has nearly as much evidence; mostly with ranges. Where the evidence is a traceback, now and then a caller's file; where the
  * last search went on from a read, now and then what it found.
  */
 export function soundAnswer(draw: Draws, seen: readonly Seen[], ranked: readonly Ranked[], clues: readonly Clue[]): string {
@@ -77,6 +77,7 @@ export function soundAnswer(draw: Draws, seen: readonly Seen[], ranked: readonly
       : []
   if (followed.length > 0 && draw.chance(0.45))
     return say([...(draw.chance(0.25) ? [best] : []), draw.chance(0.7) ? followed[0]! : draw.pick(followed)])
+  if (next?.strong && draw.chance(next.score > 0.3 * best.score ? 0.2 : 0)) return say([next])
   const both = next?.strong && best.strong && next.score > 0.5 * best.score && draw.chance(next.score > 0.8 * best.score ? 0.9 : 0.5)
   return say(both ? [best, next] : [best])
 }
