@@ -12,7 +12,7 @@ export type OpSpeed = {
 export async function* nativeBench(...args: string[]): AsyncGenerator<OpSpeed> {
   const child = execa('build/Release/native-bench', args, { stdin: 'ignore', stderr: 2 })
   for await (const line of child) {
-    const found = /^(\S.*?) +([\d.]+) GFLOP\/s\b(.*)$/.exec(line)
+    const found = /^(\S.*?) +([\d.]+) GFLOP\/s\b(.* us\b.*)$/.exec(line)
     if (!found) continue
     const percent = /([\d.]+) ?%/.exec(found[3]!)
     yield { what: found[1]!, gflops: Number(found[2]), share: percent ? Number(percent[1]) / 100 : undefined }
