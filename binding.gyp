@@ -48,6 +48,7 @@
       'cflags_cc': ['-O3'],
       'sources': [
         'native/cpu/attention.cpp',
+        'native/cpu/attention_backward.cpp',
         'native/cpu/backend.cpp',
         'native/cpu/bf16_rows.cpp',
         'native/cpu/bf16_way.cpp',

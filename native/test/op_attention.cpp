@@ -1,6 +1,8 @@
 // Attention over tries and over a sampler's pages, against a plain float64 softmax; its gradient against central differences of that twin.
 #include <cmath>
 
+#include "cpu/turns.h"
+#include "reference/threads.h"
 #include "test/device.h"
 #include "test/slope.h"
 #include "test/tap.h"
@@ -270,6 +272,38 @@ CG_TEST("attention_backward", attention_gradients) {
       }
     });
   }
+}
+
+// Blocks on four threads, each adding its number to tiles of its own choice: every tile has them in ascending order.
+CG_TEST("attention_backward", attention_turns) {
+  point("blocks add to a tile in their order", [](Point& p) {
+    const int64_t blocks = 3000, tiles = 7;
+    cpu::Turns turns(blocks);
+    std::vector<std::vector<int64_t>> added(static_cast<size_t>(tiles));
+    std::vector<size_t> wanted(static_cast<size_t>(tiles));
+    const auto walks = [](int64_t block, int64_t tile) { return (block * 5 + tile * 3) % 11 < 6; };
+    reference::Threads threads(4);
+    threads.run(blocks, 1, 1e9, [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) {
+        cpu::Turns::Turn turn(turns, block);
+        for (int64_t tile = 0; tile < tiles; ++tile) {
+          if (!walks(block, tile)) continue;
+          for (int visit = 0; visit < 2; ++visit) {  // a block of two branches walks a tile twice
+            turn.go_to(tile);
+            turn.wait();
+            added[size_t(tile)].push_back(block);
+          }
+        }
+      }
+    });
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const auto& list = added[size_t(tile)];
+      for (int64_t block = 0; block < blocks; ++block) wanted[size_t(tile)] += walks(block, tile) ? 2 : 0;
+      p.expect(list.size() == wanted[size_t(tile)], "tile " + std::to_string(tile) + ": every block twice");
+      for (size_t i = 1; i < list.size(); ++i)
+        if (list[i] < list[i - 1] || (i % 2 == 1 && list[i] != list[i - 1])) return p.expect(false, "tile " + std::to_string(tile) + ": out of order");
+    }
+  });
 }
 
 }  // namespace cg::test
