@@ -57,7 +57,8 @@ void CpuBackend::attention_backward(Queue& queue, Tensor dout_t, Tensor q_t, Ten
     CG_INVARIANT(t.k.n0 == R && t.v.n0 == R && t.dk.n0 == R && t.dv.n0 == R && t.dq.n0 == R && t.dout.n0 == R && t.out.n0 == R && t.lse.n0 == R &&
                  t.lse.n2 == t.q.n1);
     CG_INVARIANT(t.q.n1 % heads == 0 && t.k.n2 == t.q.n2 && t.v.n2 == t.q.n2);
-    t.table = reference::checked(view<int32_t>(table_t.position), view<int32_t>(table_t.first), view<int32_t>(table_t.table), view<int32_t>(table_t.gather), R, R);
+    t.table = reference::checked(view<int32_t>(table_t.position), view<int32_t>(table_t.first), view<int32_t>(table_t.table), view<int32_t>(table_t.gather),
+                                 R, R);
     t.rep = t.q.n1 / heads, t.D = t.q.n2, t.width = round_up(t.D, 16), t.factor = 1 / __builtin_sqrtf(float(t.D));
     const TilePlan plan(threads_, t.table, R, block_rows(R, heads, threads_.count()));
     const int64_t blocks = int64_t(plan.blocks().size());

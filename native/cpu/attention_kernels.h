@@ -106,8 +106,8 @@ CG_INLINE void add_values(const float* p, const int32_t* seen, int64_t n, const 
 }
 
 /// Scores of n pairs against a tile, and what they add to the pairs' running maxima: c = exp(m − m'), m = m'.
-inline void score_pairs(const float* queries, int64_t width, int64_t D, const float* keys, float factor, const int32_t* seen, int64_t n, float* scores, float* m,
-                        float* c) {
+inline void score_pairs(const float* queries, int64_t width, int64_t D, const float* keys, float factor, const int32_t* seen, int64_t n, float* scores,
+                        float* m, float* c) {
   constexpr int64_t high = rows_for(4);
   alignas(64) float tops[pair_group][16];
   ScaledScores ends{scores, tops, seen, broadcast(factor)};

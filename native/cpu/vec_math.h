@@ -22,8 +22,9 @@ CG_INLINE Vec first_of(Vec x, int64_t n, Vec rest) { return {_mm512_mask_mov_ps(
 CG_INLINE Vec load_first(const float* from, int64_t n) { return {_mm512_maskz_loadu_ps(first_lanes(n), from)}; }
 CG_INLINE void store_first(float* to, Vec x, int64_t n) { _mm512_mask_storeu_ps(to, first_lanes(n), x.v); }
 
-/// exp_f of every lane of N vectors, step by step for all of them: one alone waits for each of its steps. p · 2^n is rounded once, as the two steps of exp_f
-/// round once: the first of them is exact. Lanes of x ≤ −104, which masked scores are, would underflow to 0, at some 150 cycles an instruction: they are left out.
+/// exp_f of every lane of N vectors, step by step for all of them: one alone waits for each of its steps. p · 2^n is rounded once, as the two steps of
+/// exp_f round once: the first of them is exact. Lanes of x ≤ −104, which masked scores are, would underflow to 0, at some 150 cycles an instruction: they
+/// are left out.
 template <int N>
 CG_INLINE void exp(Vec (&x)[N]) {
   __m512 n[N], r[N], p[N];
@@ -71,8 +72,10 @@ CG_INLINE Vec join_rows(const float (*rows)[16]) {
     const __m512 x = _mm512_loadu_ps(rows[a % 4 * 4 + a / 4]), y = _mm512_loadu_ps(rows[b % 4 * 4 + b / 4]);
     eight[i] = Join::of(_mm512_maskz_shuffle_f32x4(all, x, y, 0x44), _mm512_maskz_shuffle_f32x4(all, x, y, 0xee));
   }
-  for (int i = 0; i < 4; ++i)
-    four[i] = Join::of(_mm512_maskz_shuffle_f32x4(all, eight[2 * i], eight[2 * i + 1], 0x88), _mm512_maskz_shuffle_f32x4(all, eight[2 * i], eight[2 * i + 1], 0xdd));
+  for (int i = 0; i < 4; ++i) {
+    const __m512 x = eight[2 * i], y = eight[2 * i + 1];
+    four[i] = Join::of(_mm512_maskz_shuffle_f32x4(all, x, y, 0x88), _mm512_maskz_shuffle_f32x4(all, x, y, 0xdd));
+  }
   for (int i = 0; i < 2; ++i)
     two[i] = Join::of(_mm512_maskz_shuffle_ps(all, four[2 * i], four[2 * i + 1], 0x44), _mm512_maskz_shuffle_ps(all, four[2 * i], four[2 * i + 1], 0xee));
   return {Join::of(_mm512_maskz_shuffle_ps(all, two[0], two[1], 0x88), _mm512_maskz_shuffle_ps(all, two[0], two[1], 0xdd))};
