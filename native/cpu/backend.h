@@ -17,6 +17,7 @@ class CpuBackend final : public reference::ReferenceBackend {
   void attention(Queue&, Tensor q, Tensor k, Tensor v, const AttentionTable&, Tensor out, Tensor lse, Tensor workspace) override;
   void attention_backward(Queue&, Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, const AttentionTable&, Tensor dq, Tensor dk, Tensor dv,
                           Tensor workspace) override;
+  void lora_gradient(Queue&, Tensor left, Tensor right, float scale, Tensor out, Tensor workspace) override;
 
  protected:
   std::unique_ptr<reference::Packed> pack(const void* host, DType dtype, int64_t n, int64_t k) override;

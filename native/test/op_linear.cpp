@@ -226,7 +226,9 @@ CG_TEST("lora_gradient", lora_gradients) {
   struct Case {
     int64_t rows, p, q;
   };
-  for (const Case& c : {Case{1, 1, 1}, {0, 3, 5}, {255, 8, 48}, {256, 16, 33}, {257, 100, 16}, {769, 5, 17}, {1500, 65, 40}, {1024, 4, 4}})
+  // Every remainder of a tile, either side the wider one, one column (a bias), an odd number of blocks, more columns and rows than a task has.
+  for (const Case& c : {Case{1, 1, 1}, {0, 3, 5}, {0, 70, 1}, {255, 8, 48}, {256, 16, 33}, {257, 100, 16}, {769, 5, 17}, {1500, 65, 40}, {1024, 4, 4},
+                        {300, 1, 77}, {513, 77, 1}, {512, 17, 64}, {1301, 64, 17}, {5, 29, 31}, {270, 201, 403}, {40, 390, 197}, {520, 11, 7000}})
     point(text({c.rows, c.p, c.q}), [&](Point& p) {
       const auto left = random(c.rows * c.p, 1), right = random(c.rows * c.q, 2);
       const float scale = 0.5f;
