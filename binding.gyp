@@ -53,6 +53,7 @@
         'native/cpu/bf16_rows.cpp',
         'native/cpu/bf16_way.cpp',
         'native/cpu/gemm.cpp',
+        'native/cpu/lora.cpp',
         'native/cpu/lora_gradient.cpp',
         'native/cpu/panels.cpp',
         'native/cpu/products.cpp'

@@ -17,6 +17,10 @@ class CpuBackend final : public reference::ReferenceBackend {
   void attention(Queue&, Tensor q, Tensor k, Tensor v, const AttentionTable&, Tensor out, Tensor lse, Tensor workspace) override;
   void attention_backward(Queue&, Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, const AttentionTable&, Tensor dq, Tensor dk, Tensor dv,
                           Tensor workspace) override;
+  void lora_shrink(Queue&, Tensor x, Tensor a, Tensor h) override;
+  void lora_expand(Queue&, Tensor h, Tensor b, float scale, Tensor y) override;
+  void lora_expand_backward(Queue&, Tensor dy, Tensor b, float scale, Tensor dh) override;
+  void lora_shrink_backward(Queue&, Tensor dh, Tensor a, Tensor dx) override;
   void lora_gradient(Queue&, Tensor left, Tensor right, float scale, Tensor out, Tensor workspace) override;
 
  protected:

@@ -191,7 +191,9 @@ CG_TEST("lora", lora_forward_and_backward) {
   struct Case {
     int64_t R, N, K, r;
   };
-  for (const Case& c : {Case{1, 1, 1, 1}, {0, 8, 8, 4}, {1, 144, 128, 8}, {65, 33, 17, 16}, {3, 100, 7, 17}, {70, 48, 130, 32}, {2, 20, 20, 33}})
+  // Every remainder of a tile in rows and in columns, ranks on both sides of a vector, several tasks of rows, rows that are 4 KB apart.
+  for (const Case& c : {Case{1, 1, 1, 1}, {0, 8, 8, 4}, {1, 144, 128, 8}, {65, 33, 17, 16}, {3, 100, 7, 17}, {70, 48, 130, 32}, {2, 20, 20, 33},
+                        {13, 150, 47, 1}, {31, 63, 65, 8}, {9, 112, 80, 64}, {301, 129, 95, 15}, {24, 16, 300, 49}, {23, 5, 1024, 3}})
     point(text({c.R, c.N, c.K}) + " rank " + std::to_string(c.r), [&](Point& p) {
       const auto x = random(c.R * c.K, 1), a = random(c.r * c.K, 2), b = random(c.N * c.r, 3), dy = random(c.R * c.N, 4), h = random(c.R * c.r, 5),
                  y0 = random(c.R * c.N, 6), dx0 = random(c.R * c.K, 7);
@@ -255,6 +257,47 @@ CG_TEST("lora_gradient", lora_gradients) {
       for (float& v : blocks[0]) v *= scale;
       p.same("tree of blocks", got, blocks[0]);
     });
+}
+
+// Operands and outputs that are slices of wider buffers: the same bits, and nothing else is written.
+CG_TEST("lora", lora_strided) {
+  point("strided rows", [&](Point& p) {
+    const int64_t R = 37, N = 50, K = 35, r = 9;
+    const auto wider = [](const std::vector<float>& dense, int64_t columns) {
+      std::vector<float> wide;
+      for (size_t i = 0; i < dense.size(); i += size_t(columns)) {
+        wide.insert(wide.end(), dense.begin() + int64_t(i), dense.begin() + int64_t(i) + columns);
+        wide.insert(wide.end(), 7, 3.0f);
+      }
+      return wide;
+    };
+    const auto run = [&](Device& d, int which, bool strided) {
+      const auto put = [&](uint64_t seed, int64_t rows, int64_t columns) {
+        const auto values = random(rows * columns, seed);
+        Tensor t = strided ? d.put(wider(values, columns), {rows, columns + 7}) : d.put(values, {rows, columns});
+        t.shape[1] = columns;
+        return t;
+      };
+      const Tensor x = put(1, R, K), y = put(2, R, N), h = put(3, R, r), a = put(4, r, K), b = put(5, N, r), none = d.workspace(Op::lora_gradient, R, N, K);
+      Tensor out;
+      if (which == 0) d.backend.lora_shrink(d.queue(), x, a, out = h);
+      if (which == 1) d.backend.lora_expand(d.queue(), h, b, 0.75f, out = y);
+      if (which == 2) d.backend.lora_expand_backward(d.queue(), y, b, 0.75f, out = h);
+      if (which == 3) d.backend.lora_shrink_backward(d.queue(), h, a, out = x);
+      if (which == 4) d.backend.lora_gradient(d.queue(), h, x, 1, out = a, none);
+      if (which == 5) d.backend.lora_gradient(d.queue(), y, h, 0.75f, out = b, none);
+      if (which == 6) d.backend.lora_gradient(d.queue(), y, x, 1, out = put(6, N, K), none);
+      const int64_t columns = out.shape[1];
+      if (strided) out.shape[1] += 7;
+      const auto values = d.get<float>(out);
+      return strided ? values : wider(values, columns);
+    };
+    const char* names[] = {"shrink", "expand", "expand backward", "shrink backward", "gradient of A", "gradient of B", "gradient"};
+    for (int which = 0; which < 7; ++which) {
+      const auto dense = everywhere(p, [&](Device& d) { return run(d, which, false); });
+      p.same(names[which], everywhere(p, [&](Device& d) { return run(d, which, true); }), dense);
+    }
+  });
 }
 
 }  // namespace cg::test
