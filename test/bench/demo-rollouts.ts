@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { execa } from 'execa'
+import { adapterDigest, modelDigest } from '#cg/model/model-digest.js'
 import { benchDirectory, type Say } from './bench.js'
 
 export const demoModel = 'fixtures/model'
@@ -17,7 +18,9 @@ export type DemoRollouts = { file: string; adapter: string | null }
 export async function demoRollouts(say: Say): Promise<DemoRollouts> {
   const sft = 'build/demo/sft'
   const adapter = existsSync(join(sft, 'adapter_model.safetensors')) ? sft : null
-  const file = join(benchDirectory, `rollouts-${adapter === null ? 'base' : 'sft'}.ndjson`)
+  // by the weights that sample: rollouts of others have other log-probs
+  const weights = adapter === null ? await modelDigest(demoModel) : await adapterDigest(adapter)
+  const file = join(benchDirectory, `rollouts-${weights.slice(0, 12)}.ndjson`)
   if (!existsSync(file)) {
     mkdirSync(benchDirectory, { recursive: true })
     say(`sampling ${demoPrompts} × ${demoSamples} rollouts into ${file}`)
