@@ -41,6 +41,9 @@ inline uint16_t round_to_f16(float value) {
   return sign | uint16_t((magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13);
 }
 
+/// `half`: bf16 or f16.
+inline uint16_t round_to_half(float value, DType half) { return half == DType::bf16 ? round_to_bf16(value) : round_to_f16(value); }
+
 /// What is left of a value that is stored so.
 inline float rounded(float value, DType stored) {
   if (stored == DType::bf16) return widen_bf16(round_to_bf16(value));

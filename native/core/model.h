@@ -45,11 +45,7 @@ struct Parameter {
   DType dtype = DType::f32;  // as it is stored
   Weight weight;
 
-  int64_t size() const {
-    int64_t n = 1;
-    for (const int64_t extent : shape) n *= extent;
-    return n;
-  }
+  int64_t size() const { return elements(shape); }
 };
 
 struct RopeTensors {

@@ -106,11 +106,7 @@ int dtype_bits(std::string_view dtype) {
   return 0;
 }
 
-int64_t StoredTensor::size() const {
-  int64_t n = 1;
-  for (const int64_t d : shape) n *= d;
-  return n;
-}
+int64_t StoredTensor::size() const { return elements(shape); }
 
 Safetensors::Safetensors(const std::string& path) : path_(path), file_(path, "E_CHECKPOINT") {
   const auto fail = [&](const std::string& what) { throw Error("E_CHECKPOINT", path_ + ": " + what); };
@@ -147,12 +143,13 @@ namespace {
 
 const char* word_of(DType dtype) { return dtype == DType::bf16 ? "BF16" : dtype == DType::f16 ? "F16" : "F32"; }
 
-void write_values(AtomicFile& file, const NamedTensor& t, uint64_t elements) {
-  if (t.dtype == DType::f32) return file.write(t.data, elements * 4);
+void write_values(AtomicFile& file, const NamedTensor& t) {
+  const auto size = static_cast<uint64_t>(elements(t.shape));
+  if (t.dtype == DType::f32) return file.write(t.data, size * 4);
   std::vector<uint16_t> part;
-  for (uint64_t done = 0; done < elements; done += part.size()) {
-    part.resize(std::min<uint64_t>(elements - done, uint64_t{1} << 20));
-    for (size_t i = 0; i < part.size(); ++i) part[i] = t.dtype == DType::bf16 ? round_to_bf16(t.data[done + i]) : round_to_f16(t.data[done + i]);
+  for (uint64_t done = 0; done < size; done += part.size()) {
+    part.resize(std::min<uint64_t>(size - done, uint64_t{1} << 20));
+    for (size_t i = 0; i < part.size(); ++i) part[i] = round_to_half(t.data[done + i], t.dtype);
     file.write(part.data(), part.size() * 2);
   }
 }
@@ -171,17 +168,15 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
   }
   uint64_t offset = 0;
   for (const NamedTensor& t : tensors) {
-    uint64_t elements = 1;
     std::string shape;
     for (const int64_t n : t.shape) {
-      elements *= static_cast<uint64_t>(n);
       if (!shape.empty()) shape += ',';
       shape += std::to_string(n);
     }
     if (header.size() > 1) header += ',';
     header.append(json_quote(t.name)).append(":{\"dtype\":\"").append(word_of(t.dtype)).append("\",\"shape\":[").append(shape).append("],\"data_offsets\":[");
     header.append(std::to_string(offset)).append(",");
-    offset += elements * static_cast<uint64_t>(size_of(t.dtype));
+    offset += static_cast<uint64_t>(elements(t.shape) * size_of(t.dtype));
     header.append(std::to_string(offset)).append("]}");
   }
   header += "}";
@@ -192,11 +187,7 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
   AtomicFile file(path);
   file.write(length, 8);
   file.write(header.data(), header.size());
-  for (const NamedTensor& t : tensors) {
-    uint64_t elements = 1;
-    for (const int64_t n : t.shape) elements *= static_cast<uint64_t>(n);
-    write_values(file, t, elements);
-  }
+  for (const NamedTensor& t : tensors) write_values(file, t);
   file.commit();
 }
 

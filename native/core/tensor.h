@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace cg {
 
@@ -20,6 +21,13 @@ constexpr int64_t size_of(DType type) {
   return 0;
 }
 
+/// Of a dense tensor.
+inline int64_t elements(std::span<const int64_t> shape) {
+  int64_t n = 1;
+  for (const int64_t extent : shape) n *= extent;
+  return n;
+}
+
 /// A block of a backend's memory. 0 is "no buffer".
 using BufferId = uint32_t;
 
@@ -31,11 +39,7 @@ struct Tensor {
   std::array<int64_t, 4> strides{};  // elements
   DType dtype = DType::f32;
 
-  int64_t size() const {
-    int64_t n = 1;
-    for (int i = 0; i < rank; ++i) n *= shape[i];
-    return n;
-  }
+  int64_t size() const { return elements(std::span(shape).first(static_cast<size_t>(rank))); }
   int64_t bytes() const { return size() * size_of(dtype); }
   explicit operator bool() const { return buffer != 0; }
 

@@ -25,11 +25,7 @@ struct FlatPart {
   int64_t offset;  // elements
   std::vector<int64_t> shape;
 
-  int64_t size() const {
-    int64_t n = 1;
-    for (const int64_t extent : shape) n *= extent;
-    return n;
-  }
+  int64_t size() const { return elements(shape); }
   /// Its place in a span.
   Tensor in(Tensor flat) const;
 };
