@@ -101,9 +101,7 @@ ForwardState plan_forward(Arena& arena, const Model& model, int64_t rows, int64_
     s.gate = arena.take({rows, c.intermediate});
     s.up = arena.take({rows, c.intermediate});
   };
-  const auto layer = [&](Tensor x) {
-    LayerState s;
-    s.x = x;
+  const auto attention = [&](LayerState& s) {
     s.x_mid = train ? arena.take({rows, c.hidden}) : s.x;
     s.rstd_in = arena.take({rows});
     s.rstd_post = arena.take({rows});
@@ -120,26 +118,16 @@ ForwardState plan_forward(Arena& arena, const Model& model, int64_t rows, int64_
     if (train) s.lse = arena.take({rows, c.heads});
     for (Tensor& shrunk : s.shrunk)
       if (rank > 0) shrunk = arena.take({rows, rank});
-    return s;
   };
-  for (int64_t l = 0; l < c.layers; ++l) {
-    const Tensor x = l == 0 || train ? arena.take({rows, c.hidden}) : state.x;
-    if (l == 0 || keep == Keep::everything || keep == Keep::all_but_mlp) {
-      state.layers.push_back(layer(x));
-      if (l == 0 || keep == Keep::everything) {
-        mlp(state.layers.back());
-      } else {
-        state.layers.back().gate = state.layers[0].gate;
-        state.layers.back().up = state.layers[0].up;
-      }
-    } else {
-      state.layers.push_back(state.layers[0]);
-      state.layers.back().x = x;
-      if (train && rank > 0) state.layers.back().shrunk[down_proj] = arena.take({rows, rank});  // restore_layer stops before down
-    }
-    state.x = x;
+  for (int64_t l = 0; l < c.layers; ++l) {  // each a copy of the first one, but for what it keeps
+    LayerState s = l == 0 ? LayerState{} : state.layers[0];
+    if (l == 0 || train) s.x = arena.take({rows, c.hidden});
+    if (l == 0 || keep == Keep::everything || keep == Keep::all_but_mlp) attention(s);
+    else if (keep == Keep::layer_inputs && rank > 0) s.shrunk[down_proj] = arena.take({rows, rank});  // restore_layer stops before down
+    if (l == 0 || keep == Keep::everything) mlp(s);
+    state.layers.push_back(s);
   }
-  if (train) state.x = arena.take({rows, c.hidden});
+  state.x = train ? arena.take({rows, c.hidden}) : state.layers[0].x;
   state.normed = arena.take({rows, c.hidden});
   state.activated = arena.take({rows, c.intermediate});
   state.head_x = arena.take({head_rows, c.hidden});
@@ -171,7 +159,7 @@ void forward(Queue& queue, Model& model, const ForwardLists& lists, std::span<co
 
 void restore_layer(Queue& queue, Model& model, const ForwardLists& lists, std::span<const AdapterRun> runs, const RopeTensors& rope, const ForwardState& state,
                    int64_t layer) {
-  if (state.keep == Keep::everything) return;
+  if (state.keep == Keep::everything || layer + 1 == model.config.layers) return;  // the last layer's tensors are still there
   const LayerPass pass{queue, model, layer, runs, state.layers[static_cast<size_t>(layer)], state.workspace};
   if (state.keep == Keep::layer_inputs) pass.attention(lists, rope, nullptr, state.normed);
   pass.gate_and_up(state.normed);

@@ -70,7 +70,8 @@ ForwardState plan_forward(Arena&, const Model&, int64_t rows, int64_t head_rows,
 /// Embedding to final norm of the head rows. `kv`: where keys and values are stored; null: the state's own k and v (training).
 void forward(Queue&, Model&, const ForwardLists&, std::span<const AdapterRun>, const RopeTensors&, const KvStore* kv, ForwardState&);
 
-/// Computes again what `state.keep` left out of a layer: everything from its input to gate and up. state.normed is overwritten.
+/// Computes again what `state.keep` left out of a layer, everything from its input to gate and up, where a later layer has overwritten it: layers descend from
+/// the last one. state.normed is overwritten.
 void restore_layer(Queue&, Model&, const ForwardLists&, std::span<const AdapterRun>, const RopeTensors&, const ForwardState&, int64_t layer);
 
 }  // namespace cg
