@@ -7,6 +7,8 @@
 
 namespace cg::cpu {
 
+using reference::AttentionGradient;
+using reference::AttentionOperands;
 using reference::Keys;
 using reference::TableView;
 using reference::View;
@@ -33,7 +35,7 @@ struct Block {
 /// The query rows cut into blocks of `rows` to 1.5 · `rows`, where positions cross a tile if possible: then one tile of a block is seen in part, not two.
 class TilePlan {
  public:
-  TilePlan(reference::Threads&, const TableView&, int64_t R, int64_t rows);
+  TilePlan(reference::Threads&, const TableView&, int64_t R, int64_t rows, double pairs);
   const std::vector<Block>& blocks() const { return blocks_; }
   /// Rows of the longest block.
   int64_t most() const { return most_; }
@@ -45,9 +47,6 @@ class TilePlan {
 
 /// Rows of a block: 64, fewer where the threads would not all have work. Changes no result.
 int64_t block_rows(int64_t R, int64_t heads, int threads);
-
-/// Pairs of a query row and a slot it sees.
-double visible_pairs(const TableView&, int64_t R);
 
 /// Cuts one block of scratch into arrays, each on a cache line of its own and with 64 floats behind it that may be read.
 class Cut {

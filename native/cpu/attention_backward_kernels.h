@@ -100,8 +100,7 @@ inline void output_products(const View<float>& out, const float* douts, int64_t 
   }
 }
 
-inline void attend_backward(const BackwardOperands& t, const BackwardScratch& s, int64_t head, const Block& block,
-                            Turns::Turn& turn) {
+inline void attend_backward(const AttentionGradient& t, const BackwardScratch& s, int64_t head, const Block& block, Turns::Turn& turn) {
   const int64_t D = t.D, width = t.width, rep = t.rep, begin = block.begin, end = block.end, pairs = (end - begin) * rep;
   int32_t seen[pair_group];
   float *dk[tile_size], *dv[tile_size], *dq[pair_group];

@@ -43,19 +43,6 @@ struct ScaledScores {
   }
 };
 
-struct ScaledSums {
-  float* sums;
-  int64_t stride;
-  const float* scale;  // [rows]
-
-  CG_INLINE Vec begin(int64_t row, int64_t column) const { return mul(load(sums + row * stride + column), broadcast(scale[row])); }
-  template <int C>
-  CG_INLINE void end(int64_t row, int64_t column, const Vec* sum) const {
-#pragma GCC unroll 4
-    for (int c = 0; c < C; ++c) store(sums + row * stride + column + 16 * c, sum[c]);
-  }
-};
-
 /// Chains that continue what `sums` holds.
 struct Sums {
   float* sums;
@@ -67,6 +54,13 @@ struct Sums {
 #pragma GCC unroll 4
     for (int c = 0; c < C; ++c) store(sums + row * stride + column + 16 * c, sum[c]);
   }
+};
+
+/// Chains that continue what it holds times a row's scale.
+struct ScaledSums : Sums {
+  const float* scale;  // [rows]
+
+  CG_INLINE Vec begin(int64_t row, int64_t column) const { return mul(Sums::begin(row, column), broadcast(scale[row])); }
 };
 
 /// p = exp(s − m) in place for N vectors; returns the sums of lanes j and j + 16.
@@ -100,7 +94,7 @@ CG_INLINE void add_values(const float* p, const int32_t* seen, int64_t n, const 
     }
     tile_rows<C, R>({p, tile_size, 1}, v, v_row, shared, o, i, stop, column);
     if (most == shared) continue;
-    Sums rest{o.sums, o.stride};
+    Sums rest = o;
     for (int64_t r = i; r < stop; ++r) register_tile<1, C>({p + shared, tile_size, 1}, v + shared * v_row, v_row, seen[r] - shared, rest, r, column);
   }
 }
@@ -171,7 +165,7 @@ inline void attend(const AttentionOperands& t, const ForwardScratch& s, int64_t 
       visible_slots(t.table, tile, begin, rep, at, at + n, seen);
       score_pairs(s.queries + at * width, width, D, keys, t.factor, seen, n, s.scores, s.m + at, c);
       weigh_pairs(s.scores, seen, n, s.m + at, c, s.l + at);
-      add_values(s.scores, seen, n, values, value_row, {s.o + at * width, width, c});
+      add_values(s.scores, seen, n, values, value_row, {{s.o + at * width, width}, c});
     }
   }
   int64_t i = 0;

@@ -1,8 +1,5 @@
 #include <bit>
 #include <cstring>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
 #include "cpu/gemm.h"
 #include "reference/isa.h"

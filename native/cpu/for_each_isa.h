@@ -7,7 +7,12 @@
 // A kernel file has no include guard and no #include but of another such file; all of it stands in `namespace cg::cpu::CG_ISA`, and it uses Vec (vec.h). Its
 // functions may be templates, not lambdas: compilers do not give those the region's instruction set. What it calls from elsewhere must be always-inline
 // (CG_INLINE), or it would be the baseline's. Bits do not depend on the set (numerics.md).
+#include "reference/isa.h"
+#include "reference/vector_math.h"
+
 #ifdef __x86_64__
+#include <immintrin.h>
+
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma")
 #define CG_ISA avx512bf16

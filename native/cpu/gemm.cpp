@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
 #include "cpu/bf16_way.h"
 #include "reference/denormals.h"
 #include "reference/isa.h"
+#include "reference/tile.h"
 
 namespace cg::cpu::avx512::gemm {
 void run_piece(Way, const Product&, const Piece&, float* partial, float* widened);
@@ -22,6 +20,8 @@ void run_piece(Way, const Product&, const Piece&, float* partial, float* widened
 namespace cg::cpu {
 
 namespace {
+
+using reference::parts;
 
 /// How a product is cut: enough pieces for all threads, with several groups each, or rows would be rounded and read for little.
 struct Cut {
@@ -35,9 +35,6 @@ struct Cut {
   int64_t count() const { return row_blocks * group_blocks; }
   int64_t row(int64_t block) const { return rows * block / row_blocks; }
   int64_t group(int64_t block) const { return groups * block / group_blocks; }
-
- private:
-  static int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
 };
 
 }  // namespace

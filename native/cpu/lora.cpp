@@ -1,14 +1,8 @@
-// LoRA factors in fp32: A [r, K], B [N, r]; x [R, K], y [R, N], h [R, r]. Each op is one product with a factor that lies as the kernel reads it: [depth]
-// rows, a multiple of 16 wide.
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
+// LoRA's products: each is one of rows with a factor that lies as the kernel reads it, [depth] rows, a multiple of 16 wide.
 #include <algorithm>
 
 #include "cpu/backend.h"
 #include "reference/tile.h"
-#include "reference/vector_math.h"
 
 namespace cg::cpu {
 
@@ -60,40 +54,8 @@ const float* widened(const View<float>& factor) {
 
 }  // namespace
 
-void CpuBackend::lora_shrink(Queue& queue, Tensor x_t, Tensor a_t, Tensor h_t) {
-  enqueue(queue, [&] {
-    const auto x = view<float>(x_t), a = view<float>(a_t), h = view<float>(h_t);
-    if (x.n0 == 0) return;
-    CG_INVARIANT(x.n2 == a.n2 && h.n2 == a.n0 && x.n0 == h.n0);
-    multiply(threads_, {x, transposed(a), round_up(a.n0, 16), 1, false, h});
-  });
-}
-
-void CpuBackend::lora_expand(Queue& queue, Tensor h_t, Tensor b_t, float scale, Tensor y_t) {
-  enqueue(queue, [&] {
-    const auto h = view<float>(h_t), b = view<float>(b_t), y = view<float>(y_t);
-    if (h.n0 == 0) return;
-    CG_INVARIANT(h.n2 == b.n2 && y.n2 == b.n0 && h.n0 == y.n0);
-    multiply(threads_, {h, transposed(b), round_up(b.n0, 16), scale, true, y});
-  });
-}
-
-void CpuBackend::lora_expand_backward(Queue& queue, Tensor dy_t, Tensor b_t, float scale, Tensor dh_t) {
-  enqueue(queue, [&] {
-    const auto dy = view<float>(dy_t), b = view<float>(b_t), dh = view<float>(dh_t);
-    if (dy.n0 == 0) return;
-    CG_INVARIANT(dy.n2 == b.n0 && dh.n2 == b.n2 && dy.n0 == dh.n0);
-    multiply(threads_, {dy, widened(b), round_up(b.n2, 16), scale, false, dh});
-  });
-}
-
-void CpuBackend::lora_shrink_backward(Queue& queue, Tensor dh_t, Tensor a_t, Tensor dx_t) {
-  enqueue(queue, [&] {
-    const auto dh = view<float>(dh_t), a = view<float>(a_t), dx = view<float>(dx_t);
-    if (dh.n0 == 0) return;
-    CG_INVARIANT(dh.n2 == a.n0 && dx.n2 == a.n2 && dh.n0 == dx.n0);
-    multiply(threads_, {dh, widened(a), round_up(a.n2, 16), 1, true, dx});
-  });
+void CpuBackend::factor_product(const View<float>& x, const View<float>& factor, bool transpose, float scale, bool accumulate, const View<float>& out) {
+  multiply(threads_, {x, transpose ? transposed(factor) : widened(factor), round_up(out.n2, 16), scale, accumulate, out});
 }
 
 }  // namespace cg::cpu

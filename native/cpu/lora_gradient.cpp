@@ -1,18 +1,14 @@
 // The gradient of a LoRA factor or of any linear: which operand is read by vectors, and how the output is cut into tasks.
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
 #include <algorithm>
 #include <utility>
 
 #include "cpu/backend.h"
 #include "reference/tile.h"
-#include "reference/vector_math.h"
 
 namespace cg::cpu {
 
 using reference::View;
+using reference::parts;
 using reference::round_up;
 
 namespace {
@@ -48,8 +44,6 @@ namespace cg::cpu {
 
 namespace {
 
-constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
-
 /// A task's sums and a block of its operands stay in the second-level cache; threads want several tasks each. Changes no result.
 struct TaskSize {
   int64_t tall = 192, wide = 384;
@@ -65,28 +59,21 @@ struct TaskSize {
 
 }  // namespace
 
-void CpuBackend::lora_gradient(Queue& queue, Tensor left_t, Tensor right_t, float scale, Tensor out_t, Tensor) {
-  enqueue(queue, [&] {
-    const auto left = view<float>(left_t), right = view<float>(right_t), out = view<float>(out_t);
-    CG_INVARIANT(left.n0 == right.n0 && (left.n0 == 0 || (left.n2 == out.n0 && right.n2 == out.n2)));
-    if (left.n0 == 0)
-      for (int64_t p = 0; p < out.n0; ++p) std::fill_n(out.row(p), out.n2, 0.0f);
-    if (left.n0 == 0 || out.n0 == 0 || out.n2 == 0) return;
-    GradientOperands t{left, right, out, scale, out.n0 > out.n2};
-    if (t.transposed) std::swap(t.down, t.across);
-    const int64_t down = t.down.n2, across = t.across.n2;
-    const TaskSize size(down, across, threads_.count());
-    const int64_t in_a_row = parts(across, size.wide), blocks = parts(left.n0, gradient_block);
-    int64_t subtrees = 2;
-    while (int64_t{1} << (subtrees - 2) < blocks) ++subtrees;
-    threads_.run(size.count(down, across), 1, 2.0 * double(left.n0 * down * across), [&](int64_t begin, int64_t end) {
-      float* sums = reference::scratch(0, subtrees * size.tall * round_up(size.wide, 16));
-      float* copy = reference::scratch(1, gradient_block * 48);
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t d = i / in_a_row * size.tall, a = i % in_a_row * size.wide;
-        CG_FOR_ISA(lora::gradient(t, {d, std::min(size.tall, down - d), a, std::min(size.wide, across - a)}, sums, copy));
-      }
-    });
+void CpuBackend::linear_gradient(const View<float>& left, const View<float>& right, float scale, const View<float>& out) {
+  GradientOperands t{left, right, out, scale, out.n0 > out.n2};
+  if (t.transposed) std::swap(t.down, t.across);
+  const int64_t down = t.down.n2, across = t.across.n2;
+  const TaskSize size(down, across, threads_.count());
+  const int64_t in_a_row = parts(across, size.wide), blocks = parts(left.n0, gradient_block);
+  int64_t subtrees = 2;
+  while (int64_t{1} << (subtrees - 2) < blocks) ++subtrees;
+  threads_.run(size.count(down, across), 1, 2.0 * double(left.n0 * down * across), [&](int64_t begin, int64_t end) {
+    float* sums = reference::scratch(0, subtrees * size.tall * round_up(size.wide, 16));
+    float* copy = reference::scratch(1, gradient_block * 48);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t d = i / in_a_row * size.tall, a = i % in_a_row * size.wide;
+      CG_FOR_ISA(lora::gradient(t, {d, std::min(size.tall, down - d), a, std::min(size.wide, across - a)}, sums, copy));
+    }
   });
 }
 

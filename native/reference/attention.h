@@ -106,6 +106,30 @@ struct Keys {
   }
 };
 
+/// Pairs of a query row and a slot it sees.
+double visible_pairs(const TableView&, int64_t rows);
+
+/// What `attention` computes with, checked.
+struct AttentionOperands {
+  View<float> q, v, out, lse;  // lse may be none
+  Keys k;
+  TableView table;
+  int64_t rep, D, width;  // query heads to a key head; width: D rounded up to 16
+  float factor;           // 1 / √D
+  double pairs;
+};
+
+/// What `attention_backward` computes with, checked.
+struct AttentionGradient {
+  View<float> dout, q, k, v, out, lse, dq, dk, dv;
+  TableView table;
+  View<int32_t> subtree_end;
+  int64_t rep, D, width;
+  float factor;
+  double pairs;
+  float* delta;  // [R, NH] room for δ
+};
+
 /// Checks a table against R rows and S slots, and that every list it names lies within `gather`.
 TableView checked(const View<int32_t>& position, const View<int32_t>& first, const View<int32_t>& table, const View<int32_t>& gather, int64_t rows,
                   int64_t slots);

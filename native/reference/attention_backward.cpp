@@ -13,19 +13,10 @@ namespace cg::reference {
 
 namespace {
 
-struct Backward {
-  View<float> dout, q, k, v, lse, dq, dk, dv;
-  const float* delta;  // [R, NH]
-  TableView table;
-  View<int32_t> subtree_end;
-  int64_t rep, D, width;
-  float factor;
-};
-
 /// p and ds, both [..][64], of `count` pairs (rows row0 …, `rep` heads each) against a tile of `columns` slots, a multiple of 32; see(row, visible [64]) says
 /// which slots a row sees.
 template <class I, class See>
-CG_INLINE void scores(I isa, const Backward& b, int64_t head, int64_t row0, int64_t count, const float* queries, const float* douts, const float* kt,
+CG_INLINE void scores(I isa, const AttentionGradient& b, int64_t head, int64_t row0, int64_t count, const float* queries, const float* douts, const float* kt,
                       const float* vt, int64_t columns, float* p, float* ds, const See& see) {
   int32_t visible[tile_size];
   tiles_wide<Chain::begin>(isa, count, columns, queries, b.width, 1, Dense{kt, tile_size}, b.D, p, tile_size);
@@ -52,7 +43,7 @@ CG_INLINE void group_rows(const View<float>& x, int64_t head, int64_t rep, int64
     }
 }
 
-void query_gradient(Threads& threads, const Backward& b, double flops) {
+void query_gradient(Threads& threads, const AttentionGradient& b, double flops) {
   constexpr int64_t block = 32;
   const int64_t R = b.q.n0, heads = b.k.n1, most = block * b.rep;
   threads.run((R + block - 1) / block * heads, 1, flops, [&](int64_t task_begin, int64_t task_end) {
@@ -89,7 +80,7 @@ void query_gradient(Threads& threads, const Backward& b, double flops) {
   });
 }
 
-void key_value_gradient(Threads& threads, const Backward& b, double flops) {
+void key_value_gradient(Threads& threads, const AttentionGradient& b, double flops) {
   constexpr int64_t block = 32;
   const int64_t R = b.q.n0, heads = b.k.n1, most = block * b.rep;
   threads.run((R + tile_size - 1) / tile_size * heads, 1, flops, [&](int64_t task_begin, int64_t task_end) {
@@ -148,13 +139,12 @@ void key_value_gradient(Threads& threads, const Backward& b, double flops) {
 void ReferenceBackend::attention_backward(Queue& queue, Tensor dout_t, Tensor q_t, Tensor k_t, Tensor v_t, Tensor out_t, Tensor lse_t,
                                           const AttentionTable& table_t, Tensor dq_t, Tensor dk_t, Tensor dv_t, Tensor workspace_t) {
   enqueue(queue, [&] {
-    Backward b;
+    AttentionGradient b;
     b.dout = view<float>(dout_t), b.q = view<float>(q_t), b.k = view<float>(k_t), b.v = view<float>(v_t), b.lse = view<float>(lse_t);
-    b.dq = view<float>(dq_t), b.dk = view<float>(dk_t), b.dv = view<float>(dv_t);
-    const auto out = view<float>(out_t);
+    b.dq = view<float>(dq_t), b.dk = view<float>(dk_t), b.dv = view<float>(dv_t), b.out = view<float>(out_t);
     const int64_t R = b.q.n0;
     if (R == 0) return;
-    CG_INVARIANT(b.k.n0 == R && b.v.n0 == R && b.dk.n0 == R && b.dv.n0 == R && b.dq.n0 == R && b.dout.n0 == R && out.n0 == R && b.lse.n0 == R &&
+    CG_INVARIANT(b.k.n0 == R && b.v.n0 == R && b.dk.n0 == R && b.dv.n0 == R && b.dq.n0 == R && b.dout.n0 == R && b.out.n0 == R && b.lse.n0 == R &&
                  b.lse.n2 == b.q.n1);
     CG_INVARIANT(b.q.n1 % b.k.n1 == 0 && b.k.n2 == b.q.n2 && b.v.n2 == b.q.n2);
     b.table = checked(view<int32_t>(table_t.position), view<int32_t>(table_t.first), view<int32_t>(table_t.table), view<int32_t>(table_t.gather), R, R);
@@ -162,22 +152,23 @@ void ReferenceBackend::attention_backward(Queue& queue, Tensor dout_t, Tensor q_
     CG_INVARIANT(b.subtree_end.n0 == R);
     check_index(b.subtree_end, R + 1, "subtree end");
     b.rep = b.q.n1 / b.k.n1, b.D = b.q.n2, b.width = round_up(b.D, 16), b.factor = 1 / __builtin_sqrtf(float(b.D));
-    const auto workspace = view<float>(workspace_t);
     CG_INVARIANT(workspace_t.size() >= R * b.q.n1);
-    float* delta = workspace.data;
-    double pairs = 0;
-    for (int64_t i = 0; i < R; ++i) pairs += b.table.position[i] - b.table.first[i] + 1;
-    for_isa([&](auto) CG_INLINE_LAMBDA {
-      for (int64_t i = 0; i < R; ++i)
-        for (int64_t h = 0; h < b.q.n1; ++h) {
-          const float *dr = b.dout.row(i, h), *o = out.row(i, h);
-          delta[i * b.q.n1 + h] = sum_of(b.D, [&](int64_t d) CG_INLINE_LAMBDA { return dr[d] * o[d]; });
-        }
-    });
-    b.delta = delta;
-    query_gradient(threads_, b, 6.0 * pairs * double(b.q.n1 * b.D));
-    key_value_gradient(threads_, b, 8.0 * pairs * double(b.q.n1 * b.D));
+    b.delta = view<float>(workspace_t).data;
+    b.pairs = visible_pairs(b.table, R);
+    attend_backward(b);
   });
+}
+
+void ReferenceBackend::attend_backward(const AttentionGradient& b) {
+  for_isa([&](auto) CG_INLINE_LAMBDA {
+    for (int64_t i = 0; i < b.q.n0; ++i)
+      for (int64_t h = 0; h < b.q.n1; ++h) {
+        const float *dr = b.dout.row(i, h), *o = b.out.row(i, h);
+        b.delta[i * b.q.n1 + h] = sum_of(b.D, [&](int64_t d) CG_INLINE_LAMBDA { return dr[d] * o[d]; });
+      }
+  });
+  query_gradient(threads_, b, 6.0 * b.pairs * double(b.q.n1 * b.D));
+  key_value_gradient(threads_, b, 8.0 * b.pairs * double(b.q.n1 * b.D));
 }
 
 }  // namespace cg::reference

@@ -32,37 +32,6 @@ void check(const Entries& entries, int64_t rows, int64_t real_vocab) {
   }
 }
 
-/// Calls body(begin, end, dz [end − begin][real_vocab]) for chunks of the rows of h, ascending. product(begin, end, logits) makes the logits of those rows.
-template <class Product, class Body>
-void for_each_logit_gradient(Threads& threads, int64_t rows, int64_t real_vocab, const Entries& entries, const float* coefficient, const View<float>& workspace,
-                             const Product& product, const Body& body) {
-  const int64_t chunk = std::min(rows, workspace.n0 / (2 * real_vocab));
-  CG_INVARIANT(chunk >= 1);
-  float *logits = workspace.data, *dz = logits + chunk * real_vocab;
-  for (int64_t begin = 0; begin < rows; begin += chunk) {
-    const int64_t end = std::min(begin + chunk, rows);
-    product(begin, end, logits);
-    threads.run(end - begin, 1, 40.0 * double((end - begin) * real_vocab), [&](int64_t first, int64_t last) {
-      float* weight = scratch(0, real_vocab);
-      for_isa([&](auto) CG_INLINE_LAMBDA {
-        for (int64_t row = first; row < last; ++row) {
-          float* d = dz + row * real_vocab;
-          for (int64_t j = 0; j < real_vocab; ++j) d[j] = 0;
-          const int64_t stop = first_entry(entries, begin + row + 1);
-          for (int64_t e = first_entry(entries, begin + row); e < stop; ++e) {
-            const float T = entries.temperature.data[e], c = coefficient[e] / T;
-            const LogSum sum = log_sum_exp(logits + row * real_vocab, real_vocab, T, weight);
-            const float share = c / sum.sum;
-            for (int64_t j = 0; j < real_vocab; ++j) d[j] -= share * weight[j];
-            d[entries.target.data[e]] += c;
-          }
-        }
-      });
-    });
-    body(begin, end, dz);
-  }
-}
-
 }  // namespace
 
 void ReferenceBackend::head_logp(Queue& queue, Tensor h_t, Weight head_id, int64_t real_vocab, const LossEntries& entries_t, Tensor logp_t, Tensor entropy_t,
@@ -99,43 +68,64 @@ void ReferenceBackend::head_logp(Queue& queue, Tensor h_t, Weight head_id, int64
   });
 }
 
-void ReferenceBackend::head_backward(Queue& queue, Tensor h_t, Weight head_id, int64_t real_vocab, const LossEntries& entries_t, Tensor coefficient_t,
-                                     Tensor dh_t, Tensor workspace_t) {
+template <class Body>
+void ReferenceBackend::for_each_logit_gradient(const View<float>& h, const Packed& head, int64_t real_vocab, const LossEntries& entries_t, Tensor coefficient_t,
+                                               Tensor workspace_t, const Body& body) {
+  const Entries entries{view<int32_t>(entries_t.row), view<int32_t>(entries_t.target), view<float>(entries_t.temperature)};
+  CG_INVARIANT(h.n2 == head.k && real_vocab <= head.n && coefficient_t.size() == entries.row.n0);
+  check(entries, h.n0, real_vocab);
+  const float* coefficient = entries.row.n0 > 0 ? view<float>(coefficient_t).data : nullptr;
+  const int64_t chunk = std::min(h.n0, workspace_t.size() / (2 * real_vocab));
+  CG_INVARIANT(chunk >= 1);
+  float *logits = view<float>(workspace_t).data, *dz = logits + chunk * real_vocab;
+  for (int64_t begin = 0; begin < h.n0; begin += chunk) {
+    const int64_t end = std::min(begin + chunk, h.n0);
+    product(rows_of(h, begin, end), head, nullptr, false, dense(logits, end - begin, real_vocab));
+    threads_.run(end - begin, 1, 40.0 * double((end - begin) * real_vocab), [&](int64_t first, int64_t last) {
+      float* weight = scratch(0, real_vocab);
+      for_isa([&](auto) CG_INLINE_LAMBDA {
+        for (int64_t row = first; row < last; ++row) {
+          float* d = dz + row * real_vocab;
+          for (int64_t j = 0; j < real_vocab; ++j) d[j] = 0;
+          const int64_t stop = first_entry(entries, begin + row + 1);
+          for (int64_t e = first_entry(entries, begin + row); e < stop; ++e) {
+            const float T = entries.temperature.data[e], c = coefficient[e] / T;
+            const LogSum sum = log_sum_exp(logits + row * real_vocab, real_vocab, T, weight);
+            const float share = c / sum.sum;
+            for (int64_t j = 0; j < real_vocab; ++j) d[j] -= share * weight[j];
+            d[entries.target.data[e]] += c;
+          }
+        }
+      });
+    });
+    body(begin, end, dz);
+  }
+}
+
+void ReferenceBackend::head_backward(Queue& queue, Tensor h_t, Weight head_id, int64_t real_vocab, const LossEntries& entries, Tensor coefficient, Tensor dh_t,
+                                     Tensor workspace) {
   enqueue(queue, [&] {
     const auto h = view<float>(h_t), dh = view<float>(dh_t);
-    const Packed& head = packed(head_id);
-    const Entries entries{view<int32_t>(entries_t.row), view<int32_t>(entries_t.target), view<float>(entries_t.temperature)};
     if (h.n0 == 0) return;
-    CG_INVARIANT(h.n2 == head.k && real_vocab <= head.n && dh.n0 == h.n0 && dh.n2 == h.n2 && coefficient_t.size() == entries.row.n0);
-    check(entries, h.n0, real_vocab);
-    const float* coefficient = entries.row.n0 > 0 ? view<float>(coefficient_t).data : nullptr;
-    const auto logits = [&](int64_t begin, int64_t end, float* to) {
-      product(rows_of(h, begin, end), head, nullptr, false, dense(to, end - begin, real_vocab));
-    };
-    for_each_logit_gradient(threads_, h.n0, real_vocab, entries, coefficient, view<float>(workspace_t), logits, [&](int64_t begin, int64_t end, float* dz) {
+    CG_INVARIANT(dh.n0 == h.n0 && dh.n2 == h.n2);
+    const Packed& head = packed(head_id);
+    for_each_logit_gradient(h, head, real_vocab, entries, coefficient, workspace, [&](int64_t begin, int64_t end, float* dz) {
       product_backward(dense(dz, end - begin, real_vocab), head, false, rows_of(dh, begin, end));
     });
   });
 }
 
-void ReferenceBackend::head_weight_gradient(Queue& queue, Tensor h_t, Weight head_id, int64_t real_vocab, const LossEntries& entries_t, Tensor coefficient_t,
-                                            Tensor out_t, Tensor workspace_t) {
+void ReferenceBackend::head_weight_gradient(Queue& queue, Tensor h_t, Weight head_id, int64_t real_vocab, const LossEntries& entries, Tensor coefficient,
+                                            Tensor out_t, Tensor workspace) {
   enqueue(queue, [&] {
     const auto h = view<float>(h_t), out = view<float>(out_t);
     const Packed& head = packed(head_id);
-    const Entries entries{view<int32_t>(entries_t.row), view<int32_t>(entries_t.target), view<float>(entries_t.temperature)};
-    CG_INVARIANT(real_vocab <= head.n && out.n0 == head.n && out.n2 == head.k && coefficient_t.size() == entries.row.n0);
+    CG_INVARIANT(out.n0 == head.n && out.n2 == head.k);
     for (int64_t id = 0; id < out.n0; ++id) std::fill(out.row(id), out.row(id) + out.n2, 0.0f);
     if (h.n0 == 0) return;
-    CG_INVARIANT(h.n2 == head.k);
-    check(entries, h.n0, real_vocab);
-    const float* coefficient = entries.row.n0 > 0 ? view<float>(coefficient_t).data : nullptr;
-    const auto logits = [&](int64_t begin, int64_t end, float* to) {
-      product(rows_of(h, begin, end), head, nullptr, false, dense(to, end - begin, real_vocab));
-    };
     constexpr int64_t tall = 64, wide = 32;
-    const int64_t down = (real_vocab + tall - 1) / tall, across = (out.n2 + wide - 1) / wide;
-    for_each_logit_gradient(threads_, h.n0, real_vocab, entries, coefficient, view<float>(workspace_t), logits, [&](int64_t begin, int64_t end, float* dz) {
+    const int64_t down = parts(real_vocab, tall), across = parts(out.n2, wide);
+    for_each_logit_gradient(h, head, real_vocab, entries, coefficient, workspace, [&](int64_t begin, int64_t end, float* dz) {
       const int64_t depth = end - begin;
       threads_.run(down * across, 1, 2.0 * double(depth * real_vocab * out.n2), [&](int64_t first, int64_t last) {
         float *sums = scratch(0, tall * wide), *columns_of_h = scratch(1, depth * wide);

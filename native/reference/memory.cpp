@@ -159,28 +159,26 @@ void ReferenceBackend::copy(Queue& queue, Tensor from, Tensor to) {
   });
 }
 
-Weight ReferenceBackend::load_weight(const std::string& name, const void* host, DType dtype, std::span<const int64_t> shape) {
+std::unique_ptr<Packed> ReferenceBackend::kept(const std::string& name, const void* host, DType dtype, std::span<const int64_t> shape) {
   const bool floats = dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
   if (!floats || shape.empty() || shape.size() > 2) throw Error("E_SHAPE", name + ": a weight must be a vector or a matrix of f32, bf16 or f16");
-  std::unique_ptr<Packed> weight;
   try {
-    if (shape.size() == 2) {
-      weight = pack(host, dtype, shape[0], shape[1]);
-    } else {
-      weight = std::make_unique<Packed>();
-      weight->n = shape[0];
-      weight->data = floats_of(shape[0]);
-      widen(host, dtype, shape[0], weight->data.get());
-    }
+    if (shape.size() == 2) return pack(host, dtype, shape[0], shape[1]);
+    auto weight = std::make_unique<Packed>();
+    weight->n = shape[0];
+    weight->data = floats_of(shape[0]);
+    widen(host, dtype, shape[0], weight->data.get());
+    return weight;
   } catch (const std::bad_alloc&) {
     throw Error("E_MEMORY", "no memory for the weight " + name);
   }
+}
+
+Weight ReferenceBackend::load_weight(const std::string& name, const void* host, DType dtype, std::span<const int64_t> shape) {
+  auto weight = kept(name, host, dtype, shape);
   const std::lock_guard lock(mutex_);
-  const auto free = std::find(weights_.begin(), weights_.end(), nullptr);
-  const auto id = uint32_t(free - weights_.begin()) + 1;
-  if (free == weights_.end()) weights_.push_back(std::move(weight));
-  else *free = std::move(weight);
-  return {id};
+  weights_.push_back(std::move(weight));
+  return {uint32_t(weights_.size())};
 }
 
 std::unique_ptr<Packed> ReferenceBackend::pack(const void* host, DType dtype, int64_t n, int64_t k) {
@@ -220,7 +218,6 @@ void ReferenceBackend::release(Weight w) {
   const std::lock_guard lock(mutex_);
   CG_INVARIANT(w.id >= 1 && w.id <= weights_.size() && weights_[w.id - 1] != nullptr);
   weights_[w.id - 1] = nullptr;
-  while (!weights_.empty() && weights_.back() == nullptr) weights_.pop_back();  // set_weight takes a number for a moment, thousands of times
 }
 
 void ReferenceBackend::set_weight(Queue& queue, Weight w, Tensor values_t, DType dtype) {
@@ -233,15 +230,11 @@ void ReferenceBackend::set_weight(Queue& queue, Weight w, Tensor values_t, DType
     if (dtype != DType::f32) {
       CG_INVARIANT(dtype == DType::bf16 || dtype == DType::f16);
       rounded.resize(size_t(values_t.size()));
-      for (size_t i = 0; i < rounded.size(); ++i) rounded[i] = dtype == DType::bf16 ? round_to_bf16(values[i]) : round_to_f16(values[i]);
+      for (size_t i = 0; i < rounded.size(); ++i) rounded[i] = round_to_half(values[i], dtype);
     }
-    const void* host = rounded.empty() ? static_cast<const void*>(values) : rounded.data();
-    const Weight fresh = load_weight("a parameter", host, dtype, shape);  // packed as this backend packs
-    {
-      const std::lock_guard lock(mutex_);
-      std::swap(weights_[w.id - 1], weights_[fresh.id - 1]);
-    }
-    release(fresh);
+    auto fresh = kept("a parameter", rounded.empty() ? static_cast<const void*>(values) : rounded.data(), dtype, shape);
+    const std::lock_guard lock(mutex_);
+    weights_[w.id - 1] = std::move(fresh);
   });
 }
 

@@ -50,6 +50,9 @@ struct Packed {
   virtual int64_t bytes() const { return (k > 0 ? panels() * 32 * depth() : n) * 4; }
 };
 
+struct AttentionOperands;  // attention.h
+struct AttentionGradient;
+
 struct ReferenceQueue : Queue {
   std::exception_ptr error;  // the first; later ops are skipped until it is told
 };
@@ -121,6 +124,12 @@ class ReferenceBackend : public Backend {
   virtual void product(const View<float>& x, const Packed& w, const float* bias, bool accumulate, const View<float>& y);
   /// dx (+)= dy · W over the first dy.n2 outputs of w.
   virtual void product_backward(const View<float>& dy, const Packed& w, bool accumulate, const View<float>& dx);
+  /// out (+)= scale · (x · factorᵀ), or scale · (x · factor) when not `transpose`: LoRA's four products. At least one row.
+  virtual void factor_product(const View<float>& x, const View<float>& factor, bool transpose, float scale, bool accumulate, const View<float>& out);
+  /// What lora_gradient gives, for at least one row and one output.
+  virtual void linear_gradient(const View<float>& left, const View<float>& right, float scale, const View<float>& out);
+  virtual void attend(const AttentionOperands&);
+  virtual void attend_backward(const AttentionGradient&);
 
   /// Runs an op's body now. What it throws is kept for `download` and `wait`; after that the queue skips its ops.
   template <class Body>
@@ -144,6 +153,13 @@ class ReferenceBackend : public Backend {
   const DType precision_;
 
  private:
+  /// Calls body(begin, end, dz [end − begin][real_vocab]) for chunks of the rows of h, at least one, ascending: d loss / d logits, which head.cpp has.
+  template <class Body>
+  void for_each_logit_gradient(const View<float>& h, const Packed& head, int64_t real_vocab, const LossEntries&, Tensor coefficient, Tensor workspace,
+                               const Body&);
+  /// A weight as this backend keeps it. Throws cg::Error{"E_SHAPE"}, {"E_MEMORY"}.
+  std::unique_ptr<Packed> kept(const std::string& name, const void* host, DType dtype, std::span<const int64_t> shape);
+
   struct Block {
     std::byte* data = nullptr;
     int64_t bytes = 0;

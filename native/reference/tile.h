@@ -83,6 +83,8 @@ CG_INLINE void tiles_wide(I isa, int64_t rows, int64_t columns, const float* a, 
   if (j < columns) tiles<start, 16>(isa, rows, a, a_row, a_step, b.columns_from(j), depth, c + j, c_row);
 }
 
-constexpr int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+/// Pieces of at most `most` that n things make.
+constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
+constexpr int64_t round_up(int64_t n, int64_t multiple) { return parts(n, multiple) * multiple; }
 
 }  // namespace cg::reference
