@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import type { BackendName } from '../engine/types.js'
+import { backendOf } from '../engine/backend-of.js'
 import type { ChatThread } from '../model/chat-thread.js'
 import { protocol } from '../model/protocol.js'
 import type { NativeModel } from '../policy/native.js'
@@ -96,11 +96,4 @@ function contextOf(asked: number | undefined, chat: ChatThread | undefined): num
   if (asked !== undefined && asked > chat.maxPositions)
     throw new UsageError(`--max-context ${asked}: the model has ${chat.maxPositions} positions`)
   return asked ?? most
-}
-
-function backendOf(device: string): BackendName {
-  if (device === 'auto' || device === 'cpu') return 'cpu'
-  if (device === 'reference' || device === 'reference-remote') return device
-  if (/^cuda(:\d+(-\d+)?)?$/.test(device)) throw new UsageError(`--device ${device}: this cg was built without CUDA: use --device cpu`)
-  throw new UsageError(`--device ${device}: not a device: write auto or cpu`)
 }

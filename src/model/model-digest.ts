@@ -5,12 +5,11 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { canonical, sha256 } from '../record/canonical.js'
 import { FatalError } from '../record/fault.js'
+import { optimizerFile } from '../record/run-directory.js'
 
 const modelFiles =
   /^(config|generation_config|tokenizer|tokenizer_config|cg)\.json$|^chat_template\.jinja$|\.safetensors$|\.safetensors\.index\.json$/
 const adapterFiles = /^adapter_(config\.json|model\.safetensors)$/
-/** Of a version of a training run: what training goes on with, no part of what it has made. */
-const optimizerFile = 'optimizer.safetensors'
 
 /** Is this the name of a file of a PEFT adapter directory? */
 export function adapterFile(name: string): boolean {

@@ -1,6 +1,6 @@
 import { sha256 } from '../record/canonical.js'
 
-/** Draws that depend on a key and on how many came before, and on nothing else. */
+/** Draws from a stream of uniform numbers. */
 export type Draws = {
   /** True with probability `p`. */
   chance(p: number): boolean
@@ -13,9 +13,14 @@ export type Draws = {
   shuffled<T>(list: readonly T[]): T[]
 }
 
+/** Draws that depend on a key and on how many came before, and on nothing else. */
 export function drawsOf(key: string): Draws {
   let count = 0
-  const uniform = () => Number.parseInt(sha256(`${key} ${count++}`).slice(0, 8), 16) / 2 ** 32
+  return drawsFrom(() => Number.parseInt(sha256(`${key} ${count++}`).slice(0, 8), 16) / 2 ** 32)
+}
+
+/** @param uniform gives numbers in [0, 1) */
+export function drawsFrom(uniform: () => number): Draws {
   const below = (n: number) => Math.floor(uniform() * n)
   return {
     chance: p => uniform() < p,

@@ -10,6 +10,9 @@ import { z } from 'zod'
  *     DIR/steps.ndjson    every committed `step` record, in order
  */
 
+/** Of a version: what training goes on with (m, v, step), no part of what it has made. */
+export const optimizerFile = 'optimizer.safetensors'
+
 const count = z.number().int().nonnegative()
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
 

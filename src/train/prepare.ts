@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { backendOf } from '../engine/backend-of.js'
 import { loadEngine } from '../engine/load.js'
 import type { Engine, Model, ModelOptions } from '../engine/types.js'
 import { adapterDigest, modelDigest } from '../model/model-digest.js'
@@ -73,7 +74,7 @@ async function prepare(
   const engine = loadEngine()
   const realVocab = tokenizerRows(modelDir)
   const loading: ModelOptions = {
-    backend: options.device === 'auto' ? 'cpu' : options.device,
+    backend: backendOf(options.device),
     dtype: options.dtype,
     threads: options.threads,
     ...(realVocab ? { realVocab } : {}),

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import type { Trained } from '../engine/types.js'
 import { FatalError } from '../record/fault.js'
-import { type PolicyFile, policyFile, versionName, versionOf } from '../record/run-directory.js'
+import { optimizerFile, type PolicyFile, policyFile, versionName, versionOf } from '../record/run-directory.js'
 import type { Step } from '../record/schema.js'
 import { step } from '../record/schema.js'
 import { writing } from '../record/write-failure.js'
@@ -29,8 +29,6 @@ export type VersionContent = {
   record: Step
   cursor: Cursor
 }
-
-const optimizerFile = 'optimizer.safetensors'
 
 /** Versions that stand whole in a run directory, ascending. */
 export function versionsIn(dir: string): number[] {

@@ -1,3 +1,5 @@
+import { quantile } from '#cg/eval/averages.js'
+
 /** One line of `make bench`: a figure of ours, and where there is one, that of a peer from the same run. */
 export type Figure = {
   bench: string
@@ -21,12 +23,7 @@ function rounded(x: number): number {
   return Number(x.toPrecision(4))
 }
 
-/** Median; of an even number, the mean of the two in the middle. */
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
-}
+const median = (values: readonly number[]) => quantile(values, 0.5) ?? Number.NaN
 
 type Compared = {
   bench: string
